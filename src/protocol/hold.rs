@@ -1,0 +1,413 @@
+//! One grant, from the answer that made it to its loss or end.
+//!
+//! I4, I6: what a holder believes is bounded by the first send of the newest body known to be stored, judged on
+//! every clock; a loss is final.
+
+use super::broken::Broken;
+use super::rules::{Clocks, Rules};
+use super::store_time::{StoreTime, late_end};
+use crate::types::{Grant, Renewed, Sample, Stamp, Standing, View};
+
+/// One grant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Hold {
+    /// Its fencing token.
+    pub token: u64,
+    /// Its id.
+    pub grant: Grant,
+    state: State,
+    base: Base,
+    /// The highest version sent.
+    version: u64,
+    under_way: Option<Sent>,
+    last_send: Stamp,
+    next_after: u64,
+    failures: u8,
+    /// Whether a clock that may jump has said "over" since the last renewal that counted.
+    suspect: bool,
+    longest: Option<(Stamp, u64)>,
+    data: Payload,
+}
+
+/// How a grant stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum State {
+    /// The last renewal succeeded.
+    Held,
+    /// A renewal has failed, or a clock has jumped; the deadline is still ahead.
+    Jeopardy,
+    /// Lost, for good.
+    Lost(Loss),
+    /// Released or handed over by its owner.
+    Ended,
+}
+
+/// Why a grant was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // as in types::LostReason
+pub enum Loss {
+    Deadline,
+    Taken(u64),
+    Deleted,
+    Revoked,
+    ClockSuspect,
+    AtMost,
+    KeeperGone,
+}
+
+/// What is to be done for a grant now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Due {
+    /// Send a renewal.
+    Renew,
+    /// Nothing for so long.
+    Wait(u64),
+    /// Nothing ever again.
+    Over,
+}
+
+/// The changing part of a renewal body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// One more than any version sent before.
+    pub version: u64,
+    /// The end of the term on the store's clock.
+    pub expires_at_ms: Option<u64>,
+    /// The term.
+    pub ttl_ms: u64,
+    /// Whether it carries the newest payload.
+    pub with_data: bool,
+}
+
+/// What came of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenewalAnswer<'a> {
+    /// The store has answered, with its time if that counts.
+    Answered(&'a Renewed, Option<Sample>),
+    /// It has not.
+    Failed {
+        /// Whether the next try has to be later than usual.
+        slow_down: bool,
+    },
+}
+
+/// The clock that a holder's term is counted on: the first send of the newest body known to be stored.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Base {
+    since: Stamp,
+    expires_at: Option<u64>,
+    /// With manual renewal: the answer's own date, which bounds a freeze that no local clock has seen.
+    cap: Option<Sample>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Sent {
+    version: u64,
+    at: Stamp,
+    expires_at: Option<u64>,
+    basis: Option<Box<StoreTime>>,
+    data: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Payload {
+    newest: u32,
+    accepted: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Valid,
+    Suspect,
+    Over,
+}
+
+/// What a claim or renewal with `expires_at` was computed from, to check its answer by.
+pub struct Computed<'a> {
+    /// The first send of the body.
+    pub first_sent: &'a Stamp,
+    /// The store's clock as it was known then.
+    pub basis: &'a StoreTime,
+}
+
+impl Hold {
+    /// A grant whose claim was first sent at `since`; `sample` is of its answer.
+    pub fn new(token: u64, grant: Grant, since: Stamp, expires_at: Option<u64>, answer: Option<Sample>) -> Self {
+        let base = Base { since, expires_at, cap: answer };
+        Self {
+            token,
+            grant,
+            state: State::Held,
+            base,
+            version: 1,
+            under_way: None,
+            last_send: since,
+            next_after: 0,
+            failures: 0,
+            suspect: false,
+            longest: None,
+            data: Payload::default(),
+        }
+    }
+
+    /// Ends the grant `longest` after `since`, with its stop signal a margin before.
+    pub fn at_most(&mut self, since: Stamp, longest: u64) {
+        self.longest = Some((since, longest));
+    }
+
+    /// When the first renewal is due, so that leases taken together are not renewed together.
+    pub fn renew_first_after(&mut self, after: u64) {
+        self.next_after = after;
+    }
+
+    /// How it stands, as of the last event.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether it is held at this moment on every clock. Pure: it needs no event and no answer to turn false.
+    pub fn is_held(&self, now: &Stamp, time: &StoreTime, rules: &Rules) -> bool {
+        matches!(self.state, State::Held | State::Jeopardy) && self.verdict(now, time, rules) == Verdict::Valid
+    }
+
+    /// For how much longer it is held if nothing is answered any more.
+    pub fn left(&self, now: &Stamp, rules: &Rules) -> u64 {
+        let by_term = rules.term().saturating_sub(now.longest_since(&self.base.since));
+        let by_cap = self.capped_left(now, rules, late_end);
+        let by_longest = self.longest_left(now, rules);
+        by_term.min(by_cap).min(by_longest)
+    }
+
+    /// Judges the clocks and says what is due.
+    pub fn tick(&mut self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Due {
+        if !matches!(self.state, State::Held | State::Jeopardy) {
+            let zombie = Broken::RenewalAfterLoss.on() && matches!(self.state, State::Lost(_));
+            return if zombie && self.under_way.is_none() { Due::Renew } else { Due::Over };
+        }
+        if self.longest_left(now, rules) == 0 {
+            return self.lose(Loss::AtMost);
+        }
+        match self.verdict(now, time, rules) {
+            Verdict::Over => self.overdue(),
+            Verdict::Suspect => {
+                self.suspect(now, rules);
+                self.due(now, rules)
+            }
+            Verdict::Valid => self.due(now, rules),
+        }
+    }
+
+    /// A new renewal body. Its term counts from `now`, which is before it is computed and sent.
+    pub fn renewal(&mut self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Body {
+        let again = Broken::RenewalBodySentAgain.on() && self.failures > 0 && self.version > 1;
+        self.version += u64::from(!again);
+        let expires_at = expires_at(now, time, rules);
+        let with_data = rules.data_in_every_renewal || self.data.newest > self.data.accepted;
+        self.under_way = Some(Sent {
+            version: self.version,
+            at: *now,
+            expires_at,
+            basis: expires_at.map(|_| Box::new(*time)),
+            data: if with_data { self.data.newest } else { self.data.accepted },
+        });
+        self.last_send = *now;
+        self.next_after = rules.renew_every;
+        let ttl_ms = if Broken::RenewalShortensTtl.on() { rules.ttl_ms() / 2 } else { rules.ttl_ms() };
+        let expires_at_ms = expires_at.map(|at| rules.clocks.millis_up(at));
+        Body { version: self.version, expires_at_ms, ttl_ms, with_data }
+    }
+
+    /// Takes in what came of the renewal under way. `jitter` is 0 to 1000.
+    pub fn answered(&mut self, answer: RenewalAnswer<'_>, now: &Stamp, time: &StoreTime, rules: &Rules, jitter: u16) {
+        let Some(sent) = self.under_way.take() else { return };
+        if !matches!(self.state, State::Held | State::Jeopardy) {
+            return; // I6: nothing revives it.
+        }
+        if self.verdict(now, time, rules) == Verdict::Over {
+            self.overdue(); // Came after the deadline.
+            return;
+        }
+        match answer {
+            RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules),
+            RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, rules, jitter),
+            RenewalAnswer::Failed { slow_down } => self.try_again(rules, jitter, slow_down),
+        }
+    }
+
+    /// The renewal under way was abandoned: nothing is known of it.
+    pub fn abandoned(&mut self) {
+        self.under_way = None;
+    }
+
+    /// Whether a renewal is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
+    /// A new payload: every body carries it until one was accepted. Returns its number.
+    pub fn set_data(&mut self) -> u32 {
+        self.data.newest += 1;
+        self.data.newest
+    }
+
+    /// The number of the newest payload that is known to be stored.
+    pub fn data_accepted(&self) -> u32 {
+        self.data.accepted
+    }
+
+    /// The owner has ended it.
+    pub fn end(&mut self) {
+        if !matches!(self.state, State::Lost(_)) {
+            self.state = State::Ended;
+        }
+    }
+
+    /// It is lost for a reason from outside the protocol.
+    pub fn lose(&mut self, loss: Loss) -> Due {
+        if matches!(self.state, State::Held | State::Jeopardy) {
+            self.state = State::Lost(loss);
+        }
+        Due::Over
+    }
+
+    fn renewed(&mut self, sent: &Sent, sample: Option<Sample>, now: &Stamp, rules: &Rules) {
+        self.data.accepted = self.data.accepted.max(sent.data);
+        let computed = sent.basis.as_ref().map(|basis| Computed { first_sent: &sent.at, basis });
+        if !computed.is_none_or(|computed| computed.agrees_with(sample, now, rules)) {
+            // The date contradicts what expires_at was computed from: the body does not count; write again.
+            self.state = State::Jeopardy;
+            self.next_after = 0;
+            return;
+        }
+        let since = if Broken::TermCountedFromAnswer.on() { *now } else { sent.at };
+        self.base = Base { since, expires_at: sent.expires_at, cap: sample };
+        self.failures = 0;
+        self.suspect = false;
+        self.state = State::Held;
+    }
+
+    fn refused(&mut self, sent: &Sent, view: &View, rules: &Rules, jitter: u16) {
+        let Some(loss) = self.loss_shown_by(view) else {
+            // Unreadable, or my own grant with a higher version: an older body of mine came late. No loss.
+            let newest = view.record.as_ref().and_then(|record| record.version).unwrap_or(0);
+            self.version = self.version.max(newest).max(sent.version);
+            return self.try_again(rules, jitter, false);
+        };
+        self.lose(loss);
+    }
+
+    fn loss_shown_by(&self, view: &View) -> Option<Loss> {
+        if matches!(view.standing, Standing::Unreadable(_)) {
+            return None;
+        }
+        let Some(record) = &view.record else { return Some(Loss::Deleted) };
+        if record.grant == Some(self.grant) {
+            return None;
+        }
+        Some(match record.token {
+            token if token > self.token => Loss::Taken(token),
+            token if token == self.token => Loss::Revoked,
+            _ => Loss::Deleted,
+        })
+    }
+
+    fn try_again(&mut self, rules: &Rules, jitter: u16, slow_down: bool) {
+        self.state = State::Jeopardy;
+        self.failures = self.failures.saturating_add(1);
+        self.next_after = rules.pause(self.failures + u8::from(slow_down), jitter);
+    }
+
+    fn due(&self, now: &Stamp, rules: &Rules) -> Due {
+        let over = self.left(now, rules).max(1);
+        if self.under_way.is_some() {
+            return Due::Wait(over);
+        }
+        match self.next_after.saturating_sub(now.steady_since(&self.last_send)) {
+            0 => Due::Renew,
+            wait => Due::Wait(wait.min(over)),
+        }
+    }
+
+    fn verdict(&self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Verdict {
+        let term = rules.term();
+        if now.steady_since(&self.base.since) >= term || self.capped_left(now, rules, steady_late_end) == 0 {
+            return Verdict::Over;
+        }
+        let by_wall = now.wall_since(&self.base.since) >= term;
+        let by_store = match (self.base.expires_at, time.early(now, &rules.clocks)) {
+            (Some(expires_at), Some(early)) => early > expires_at,
+            _ => false,
+        };
+        if by_wall || by_store || self.capped_left(now, rules, late_end) == 0 {
+            Verdict::Suspect
+        } else {
+            Verdict::Valid
+        }
+    }
+
+    fn overdue(&mut self) -> Due {
+        self.lose(if self.suspect { Loss::ClockSuspect } else { Loss::Deadline })
+    }
+
+    /// A clock that may jump says "over": one renewal is sent at once, and its success proves the clock wrong.
+    fn suspect(&mut self, now: &Stamp, rules: &Rules) {
+        self.state = State::Jeopardy;
+        // So near to the deadline it is no jump, only the first of several clocks to reach it.
+        let well_before = rules.term().saturating_sub(now.steady_since(&self.base.since)) > rules.margin;
+        if well_before && !self.suspect {
+            self.suspect = true;
+            self.next_after = 0;
+        }
+    }
+
+    /// What is left before a rival could take over by the store's clock, by the answer's own date.
+    fn capped_left(&self, now: &Stamp, rules: &Rules, late: fn(&Sample, &Stamp, &Clocks) -> u64) -> u64 {
+        match (self.base.expires_at, self.base.cap) {
+            (Some(expires_at), Some(sample)) if rules.manual => {
+                expires_at.saturating_sub(late(&sample, now, &rules.clocks)).saturating_sub(rules.margin)
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    fn longest_left(&self, now: &Stamp, rules: &Rules) -> u64 {
+        self.longest.map_or(u64::MAX, |(since, longest)| {
+            longest.saturating_sub(rules.margin).saturating_sub(now.steady_since(&since))
+        })
+    }
+}
+
+impl Computed<'_> {
+    /// Whether the answer's date fits the interval that `expires_at` was computed from: bounds a freeze of all
+    /// clocks between the two.
+    pub fn agrees_with(&self, sample: Option<Sample>, now: &Stamp, rules: &Rules) -> bool {
+        if Broken::NoDateCheck.on() {
+            return true;
+        }
+        let clocks = &rules.clocks;
+        let Some(sample) = sample else { return false };
+        let late = self.basis.late(now, clocks).unwrap_or(0);
+        let early = self.basis.early(self.first_sent, clocks).unwrap_or(u64::MAX);
+        // With manual renewal the cap takes the place of the first half.
+        let not_later = rules.manual || sample.date.saturating_sub(clocks.kappa) <= late;
+        let not_earlier = sample.date.saturating_add(clocks.date_grain).saturating_add(clocks.kappa) >= early;
+        not_later && not_earlier
+    }
+}
+
+/// The end of a term that starts now, on the store's clock; `None` where that is not used or not known.
+pub fn expires_at(now: &Stamp, time: &StoreTime, rules: &Rules) -> Option<u64> {
+    if !rules.use_store_time {
+        return None;
+    }
+    let (early, late) = time.interval(now, &rules.clocks)?;
+    let from = if Broken::ExpiresAtFromEarlyEnd.on() { early } else { late };
+    // Rounded up to what the record can say.
+    let ms = rules.clocks.millis_up(from.saturating_add(rules.ttl));
+    Some(rules.clocks.units(ms))
+}
+
+fn steady_late_end(sample: &Sample, now: &Stamp, clocks: &Clocks) -> u64 {
+    let without_wall = Stamp { real: sample.sent.real, ..*now };
+    late_end(sample, &without_wall, clocks)
+}
