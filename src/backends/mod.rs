@@ -1,3 +1,3 @@
 //! The stores that come with the library, each in its own folder with the same rooms.
 
-pub mod memory;
+pub(crate) mod memory;

@@ -1,5 +1,7 @@
 //! The only place that reads clocks, draws chance or sleeps.
 
+#[cfg(any(test, feature = "testing"))]
+mod runtime;
 mod system;
 
 use std::fmt::Debug;
@@ -7,6 +9,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use runtime::RuntimeMoment;
 pub use system::SystemClock;
 
 use crate::types::Stamp;
@@ -28,13 +32,13 @@ pub trait Clock: Send + Sync + Debug + 'static {
 
 /// How far the rates of two local clocks are assumed to differ at the most, in per cent.
 #[cfg(target_os = "linux")]
-pub const RHO_PERCENT: u64 = 1;
+pub(crate) const RHO_PERCENT: u64 = 1;
 /// Without a clock that is not slewed, the rate may be off by what NTP slews at the most.
 #[cfg(not(target_os = "linux"))]
-pub const RHO_PERCENT: u64 = 10;
+pub(crate) const RHO_PERCENT: u64 = 10;
 
 /// The answer of `work`, or `None` when it takes longer than `limit`.
-pub async fn within<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within<T>(clock: &dyn Clock, limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         answer = work => Some(answer),

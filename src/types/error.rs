@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Applied, FencingToken, Label, Lost, Name, StoreError, StoreErrorKind};
+use super::{Applied, HeldBy, Lost, Name, StoreError, StoreErrorKind};
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -21,12 +21,6 @@ struct Inner {
     lost: Option<Lost>,
     message: String,
     source: Option<Source>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct HeldBy {
-    pub(crate) holder: Option<Label>,
-    pub(crate) token: FencingToken,
 }
 
 /// What to do about an error.
@@ -187,9 +181,9 @@ impl Error {
         self.0.written
     }
 
-    /// Who held the lease when the time ran out: the label, if it has one, and the token.
-    pub fn held_by(&self) -> Option<(Option<&str>, FencingToken)> {
-        self.0.held_by.as_ref().map(|by| (by.holder.as_ref().map(Label::as_str), by.token))
+    /// Who held the lease when the time ran out.
+    pub fn held_by(&self) -> Option<&HeldBy> {
+        self.0.held_by.as_ref()
     }
 
     /// The loss, where the kind is [`ErrorKind::Lost`].

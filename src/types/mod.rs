@@ -5,6 +5,7 @@
 mod error;
 mod grant;
 mod handover;
+mod held_by;
 mod lost;
 mod name;
 mod proof;
@@ -17,6 +18,7 @@ mod view;
 pub use error::{Error, ErrorKind, Operation, Written};
 pub use grant::Grant;
 pub use handover::Handover;
+pub use held_by::HeldBy;
 pub use lost::{Lost, LostReason};
 pub use name::{Label, Name};
 pub use proof::Proof;

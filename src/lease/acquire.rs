@@ -1,0 +1,331 @@
+//! Performs what `protocol::acquire` decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::builder::nanos;
+use super::client::Client;
+use super::core::Core;
+use super::events::Event as Told;
+use super::guard::Lease;
+use super::line::{Before, Lines};
+use super::request::Attempt;
+use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal, Step};
+use crate::protocol::hold::Hold;
+use crate::protocol::observer::Progress;
+use crate::protocol::rules::Rules;
+use crate::time;
+use crate::types::{
+    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError, View,
+    Written,
+};
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Spec {
+    pub(super) name: Name,
+    pub(super) rules: Arc<Rules>,
+    pub(super) data: Option<Data>,
+    pub(super) at_most: Option<Duration>,
+    pub(super) background: bool,
+}
+
+/// Waits for the lease, at most `limit`.
+pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duration>) -> Result<Lease, Error> {
+    let started = prepare(client, Operation::Acquire, spec.background).await?;
+    // A lease that would have to be given up at once is not waited for.
+    let by_hold = spec.at_most.map(|longest| longest.saturating_sub(Duration::from_nanos(spec.rules.margin)));
+    let limit = [limit, by_hold].into_iter().flatten().min();
+    let place = Lines::join(client, &spec.name);
+    let known = match limit {
+        None => place.turn().await,
+        Some(limit) => match time::within(&*client.clock, limit, place.turn()).await {
+            Some(known) => known,
+            None => return Err(timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)))),
+        },
+    };
+    let mut call = Call::new(client, spec, Goal::Wait, known, started);
+    call.limit = limit;
+    let outcome = call.perform().await?;
+    let got = call.finish(outcome);
+    // The lease is in the line before the place is given up: the next waits for it.
+    drop(place);
+    match got? {
+        Attempt::Acquired(lease) => Ok(lease),
+        Attempt::Held(_) => unreachable!("a waiter is never answered Held"),
+    }
+}
+
+/// Tries once.
+pub(super) async fn once(client: &Arc<Client>, spec: Spec, goal: Goal) -> Result<Attempt, Error> {
+    let started = prepare(client, Operation::Acquire, spec.background).await?;
+    match client.lines.before(&spec.name) {
+        Before::Holder(core) if core.judge().is_none() => return Ok(Attempt::Held(local(client, &core))),
+        Before::Waiters => return Ok(Attempt::Held(unknown())),
+        Before::Nobody | Before::Holder(_) => {}
+    }
+    let mut call = Call::new(client, spec, goal, 0, started);
+    let outcome = call.perform().await?;
+    call.finish(outcome)
+}
+
+/// Takes up a hand-over.
+pub(super) async fn resume(client: &Arc<Client>, handover: Handover) -> Result<Lease, Error> {
+    if handover.store != client.description.identity {
+        let why = "the hand-over is of another store: resume it on the store that it comes from";
+        return Err(Error::new(ErrorKind::Invalid, Operation::Resume, why).for_name(&handover.name));
+    }
+    let goal = Goal::Resume { from: handover.grant, token: handover.token.as_u64() };
+    let background = client.options.renewal != super::builder::Renewal::Manual;
+    let spec =
+        Spec { name: handover.name, rules: Arc::clone(&client.rules), data: handover.data, at_most: None, background };
+    let started = prepare(client, Operation::Resume, background).await?;
+    let mut call = Call::new(client, spec, goal, 0, started);
+    let outcome = call.perform().await.map_err(|error| error.during(Operation::Resume))?;
+    match call.finish(outcome).map_err(|error| error.during(Operation::Resume))? {
+        Attempt::Acquired(lease) => Ok(lease),
+        Attempt::Held(_) => unreachable!("a resume is never answered Held"),
+    }
+}
+
+async fn prepare(client: &Arc<Client>, operation: Operation, background: bool) -> Result<Stamp, Error> {
+    client.ensure_open(operation)?;
+    let started = client.now();
+    if background {
+        client.start_keeper()?;
+    } else if client.debts.count() > 0 {
+        client.settle_once().await;
+    }
+    Ok(started)
+}
+
+/// One call under way. Dropped half-way it gives up, and what it owes is owed.
+struct Call<'a> {
+    client: &'a Arc<Client>,
+    spec: Spec,
+    machine: Acquire,
+    started: Stamp,
+    limit: Option<Duration>,
+    last_seen: Option<View>,
+    last_error: Option<StoreError>,
+    doubt: bool,
+    over: bool,
+}
+
+impl<'a> Call<'a> {
+    fn new(client: &'a Arc<Client>, spec: Spec, goal: Goal, known: u64, started: Stamp) -> Self {
+        let machine = Acquire::new(goal, known);
+        let (limit, last_seen, last_error) = (None, None, None);
+        Self { client, spec, machine, started, limit, last_seen, last_error, doubt: false, over: false }
+    }
+
+    async fn perform(&mut self) -> Result<Outcome, Error> {
+        let mut step = self.on(Event::Begin);
+        loop {
+            let next = self.owe(step);
+            let left = match self.left() {
+                Some(left) if left.is_zero() && !matches!(next, Next::Done(_)) => {
+                    step = self.on(Event::GiveUp);
+                    continue;
+                }
+                left => left.unwrap_or(Duration::MAX),
+            };
+            if self.client.is_closed() && !matches!(next, Next::Done(_)) {
+                let step = self.on(Event::GiveUp);
+                self.owe(step);
+                self.client.ensure_open(Operation::Acquire)?;
+            }
+            step = match next {
+                Next::Read => self.read(left).await,
+                Next::Claim(proposal) => self.claim(proposal, left).await,
+                Next::Pause(pause) => {
+                    self.client.clock.sleep(Duration::from_nanos(pause).min(left)).await;
+                    self.on(Event::Woken)
+                }
+                Next::Done(outcome) => return Ok(outcome),
+            };
+        }
+    }
+
+    async fn read(&mut self, left: Duration) -> Step {
+        let limit = self.attempt().min(left);
+        match self.client.port.read(limit, self.spec.name.clone()).await {
+            Ok((view, _)) => {
+                let step = self.on(Event::Seen(&view));
+                self.last_seen = Some(view);
+                step
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    async fn claim(&mut self, proposal: Proposal, left: Duration) -> Step {
+        let limit = self.attempt().min(left);
+        let claim = Claim {
+            name: self.spec.name.clone(),
+            token: proposal.token,
+            grant: proposal.grant,
+            ttl_ms: self.spec.rules.ttl_ms(),
+            expires_at_ms: proposal.expires_at_ms,
+            holder: self.client.holder.clone(),
+            data: self.spec.data.clone(),
+            set: None,
+            expect: proposal.expect,
+        };
+        self.machine.sent(self.client.now());
+        match self.client.port.claim(limit, claim).await {
+            Ok((answer, sample)) => {
+                let step = self.on(Event::Claimed(&answer, sample));
+                if let crate::types::Claimed::Refused(view) = answer {
+                    self.last_seen = Some(view);
+                }
+                step
+            }
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn failed(&mut self, error: StoreError) -> Step {
+        let (applied, transient) = (error.applied, error.kind.is_transient());
+        self.last_error = Some(error);
+        self.on(Event::Failed { applied, transient })
+    }
+
+    fn on(&mut self, event: Event<'_>) -> Step {
+        let time = self.client.port.time();
+        let at = At { now: self.client.now(), time: &time, dice: self.client.dice() };
+        self.machine.on(event, at, &self.spec.rules)
+    }
+
+    /// Begins what is owed.
+    fn owe(&mut self, step: Step) -> Next {
+        if let Some(debt) = step.owed {
+            self.doubt |= debt.burn;
+            self.client.owe(&self.spec.name, &self.spec.rules, debt);
+        }
+        self.over |= matches!(step.next, Next::Done(_));
+        step.next
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let used = Duration::from_nanos(self.client.now().steady_since(&self.started));
+        self.limit.map(|limit| limit.saturating_sub(used))
+    }
+
+    fn attempt(&self) -> Duration {
+        Duration::from_nanos(self.spec.rules.attempt)
+    }
+
+    fn finish(mut self, outcome: Outcome) -> Result<Attempt, Error> {
+        let (kind, why) = match outcome {
+            Outcome::Granted(hold) => return Ok(Attempt::Acquired(self.granted(*hold))),
+            Outcome::Held(progress) => return Ok(Attempt::Held(self.held_by(&progress).unwrap_or_else(unknown))),
+            Outcome::GaveUp(progress) => {
+                let error = timed_out(self.client, &self.spec.name, self.held_by(&progress));
+                return Err(error.written_if(self.written()));
+            }
+            Outcome::Failed => return Err(self.store_error()),
+            Outcome::Unreadable => (ErrorKind::Unreadable, self.unreadable()),
+            Outcome::NotThere => {
+                let why = "the handed-over grant is not there any more: it was resumed before, or its term is over";
+                (ErrorKind::Refused, why.to_owned())
+            }
+            Outcome::TooLate => {
+                let why = "the store is so slow that a grant came with too little of its term left; it was given back";
+                (ErrorKind::Unavailable, why.to_owned())
+            }
+            Outcome::TokensUsedUp => {
+                let why = "the stored token is 2^53 - 1 and there is none above: use another name";
+                (ErrorKind::Unreadable, why.to_owned())
+            }
+        };
+        Err(self.error(kind, why).written_if(self.written()))
+    }
+
+    fn granted(&mut self, mut hold: Hold) -> Lease {
+        let (client, spec) = (self.client, &self.spec);
+        if let Some(longest) = spec.at_most {
+            hold.at_most(self.started, nanos(longest));
+        }
+        // Spread over the upper half of the first interval, so that leases taken together part.
+        let half = spec.rules.renew_every / 2;
+        let part = u128::from(half) * u128::from(client.jitter()) / 1000;
+        hold.renew_first_after(half + u64::try_from(part).unwrap_or(0));
+        let (name, rules) = (spec.name.clone(), Arc::clone(&spec.rules));
+        let core = Core::new(client, name.clone(), rules, spec.background, hold, spec.data.clone());
+        client.holds(&core);
+        let token = core.token;
+        tracing::debug!(lease.name = %name, lease.token = %token, "acquired");
+        client.teller.tell(|| Told::Acquired { name, token });
+        Lease::new(core)
+    }
+
+    fn held_by(&self, progress: &Progress) -> Option<HeldBy> {
+        let record = self.last_seen.as_ref()?.record.as_ref()?;
+        Some(HeldBy {
+            holder: record.holder.clone(),
+            token: FencingToken::new(record.token),
+            closed: record.grant.is_none() && record.closed.is_some(),
+            unchanged_for: Duration::from_nanos(progress.seen_for),
+            of: progress.of.map(Duration::from_nanos),
+        })
+    }
+
+    fn written(&self) -> Written {
+        if self.doubt { Written::Unknown } else { Written::No }
+    }
+
+    fn unreadable(&self) -> String {
+        let standing = self.last_seen.as_ref().map(|view| &view.standing);
+        match standing {
+            Some(Standing::Unreadable(reason)) => format!("the record is left alone: {reason}"),
+            _ => "the record cannot be read and is left alone".to_owned(),
+        }
+    }
+
+    fn store_error(&mut self) -> Error {
+        let kind = self.client.description.kind;
+        let error = match self.last_error.take() {
+            Some(error) => Error::of_store(Operation::Acquire, kind, error),
+            None => self.error(ErrorKind::Unavailable, "the store gave no answer"),
+        };
+        let written = self.written();
+        error.for_name(&self.spec.name).written_if(written)
+    }
+
+    fn error(&self, kind: ErrorKind, why: impl Into<String>) -> Error {
+        Error::new(kind, Operation::Acquire, why).for_name(&self.spec.name).on(self.client.description.kind)
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            let step = self.on(Event::GiveUp);
+            self.owe(step);
+        }
+    }
+}
+
+fn local(client: &Client, core: &Core) -> HeldBy {
+    HeldBy {
+        holder: client.holder.clone(),
+        token: Some(core.token),
+        closed: false,
+        unchanged_for: Duration::ZERO,
+        of: None,
+    }
+}
+
+fn unknown() -> HeldBy {
+    HeldBy { holder: None, token: None, closed: false, unchanged_for: Duration::ZERO, of: None }
+}
+
+fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>) -> Error {
+    let why = match &held_by {
+        Some(by) => format!("the time that was given is over: {by}"),
+        None => "the time that was given is over".to_owned(),
+    };
+    let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why);
+    error.for_name(name).on(client.description.kind).seen_held_by(held_by)
+}

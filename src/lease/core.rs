@@ -1,0 +1,473 @@
+//! What all handles of one lease share: the grant, its payload, and what became of it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::client::Client;
+use super::events::Event;
+use super::held::Ended;
+use super::port::Seen;
+use crate::protocol::cleanup::Debt;
+use crate::protocol::hold::{Due, Hold, Loss, RenewalAnswer, State};
+use crate::protocol::release::{Release, Released};
+use crate::protocol::rules::Rules;
+use crate::types::{
+    Close, Data, Error, ErrorKind, FencingToken, Grant, Handover, Label, Lost, LostReason, Name, Operation, Proof,
+    Renew, Renewed, Stamp, StepDown, StoreErrorKind, Vacate, Written,
+};
+
+/// One lease.
+pub(super) struct Core {
+    pub(super) client: Arc<Client>,
+    pub(super) name: Name,
+    pub(super) token: FencingToken,
+    pub(super) rules: Arc<Rules>,
+    /// Whether the keeper renews it.
+    pub(super) background: bool,
+    /// Told whenever `state` has changed.
+    pub(super) changed: Notify,
+    /// Its place in the keeper's timetable; 0: none.
+    pub(super) scheduled: AtomicU64,
+    /// Whether its renewal waits for its turn.
+    pub(super) queued: AtomicBool,
+    grant: Grant,
+    state: Mutex<Inner>,
+}
+
+struct Inner {
+    hold: Hold,
+    data: Option<Data>,
+    asked: Option<StepDown>,
+    /// What the last failed renewal said.
+    cause: Option<Arc<str>>,
+    taken_by: Option<Label>,
+    handed_over: bool,
+    release_begun: bool,
+}
+
+impl Core {
+    pub(super) fn new(
+        client: &Arc<Client>,
+        name: Name,
+        rules: Arc<Rules>,
+        background: bool,
+        hold: Hold,
+        data: Option<Data>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            client: Arc::clone(client),
+            name,
+            token: FencingToken::of_checked(hold.token),
+            rules,
+            background,
+            changed: Notify::new(),
+            scheduled: AtomicU64::new(0),
+            queued: AtomicBool::new(false),
+            grant: hold.grant,
+            state: Mutex::new(Inner {
+                hold,
+                data,
+                asked: None,
+                cause: None,
+                taken_by: None,
+                handed_over: false,
+                release_begun: false,
+            }),
+        })
+    }
+
+    /// Whether it is held at this moment on every clock. No I/O; waits for nobody.
+    pub(super) fn is_held(&self) -> bool {
+        let (now, time) = (self.client.now(), self.client.port.time());
+        self.lock().hold.is_held(&now, &time, &self.rules)
+    }
+
+    /// For how much longer it is held without another answer.
+    pub(super) fn left(&self) -> Duration {
+        let now = self.client.now();
+        let inner = self.lock();
+        match inner.hold.state() {
+            State::Held | State::Jeopardy => Duration::from_nanos(inner.hold.left(&now, &self.rules)),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// How it has ended, if it has, as of the last event.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.lock().ended(self)
+    }
+
+    /// How it has ended, if it has, judging the clocks now.
+    pub(super) fn judge(&self) -> Option<Ended> {
+        let time = self.client.port.time();
+        self.change(|inner, now| inner.hold.tick(now, &time, &self.rules));
+        self.ended()
+    }
+
+    pub(super) fn is_in_jeopardy(&self) -> bool {
+        self.lock().hold.state() == State::Jeopardy
+    }
+
+    /// What the keeper has to do for it now.
+    pub(super) fn tick(&self) -> Due {
+        let time = self.client.port.time();
+        self.change(|inner, now| inner.hold.tick(now, &time, &self.rules))
+    }
+
+    pub(super) fn asked(&self) -> Option<StepDown> {
+        self.lock().asked.clone()
+    }
+
+    pub(super) fn proof(&self) -> Proof {
+        Proof::new(self.name.clone(), self.token, self.grant)
+    }
+
+    /// A new renewal body, if one may be sent now.
+    pub(super) fn begin_renewal(&self) -> Option<Renew> {
+        let time = self.client.port.time();
+        self.change(|inner, now| {
+            let live = matches!(inner.hold.state(), State::Held | State::Jeopardy);
+            let zombie = crate::protocol::broken::Broken::RenewalAfterLoss.on();
+            if !(live || zombie) || inner.hold.is_under_way() {
+                return None;
+            }
+            let body = inner.hold.renewal(now, &time, &self.rules);
+            Some(Renew {
+                name: self.name.clone(),
+                token: self.token.as_u64(),
+                grant: self.grant,
+                version: body.version,
+                ttl_ms: body.ttl_ms,
+                expires_at_ms: body.expires_at_ms,
+                holder: self.client.holder.clone(),
+                data: inner.data.clone().filter(|_| body.with_data),
+                set: None,
+            })
+        })
+    }
+
+    /// What came of the renewal that was begun.
+    pub(super) fn finish_renewal(&self, answer: Seen<Renewed>) {
+        let (time, jitter) = (self.client.port.time(), self.client.jitter());
+        self.change(|inner, now| match answer {
+            Ok((answer, sample)) => {
+                inner.take_notice(&answer, self.token);
+                let answer = RenewalAnswer::Answered(&answer, sample);
+                inner.hold.answered(answer, now, &time, &self.rules, jitter);
+            }
+            Err(error) => {
+                inner.cause = Some(error.message.as_str().into());
+                let slow_down = error.kind == StoreErrorKind::Throttled;
+                inner.hold.answered(RenewalAnswer::Failed { slow_down }, now, &time, &self.rules, jitter);
+            }
+        });
+    }
+
+    /// The renewal that was begun was dropped.
+    pub(super) fn abandon_renewal(&self) {
+        self.change(|inner, _| inner.hold.abandoned());
+    }
+
+    /// One renewal in the caller's own task; waits for one that is under way.
+    ///
+    /// Dropped half-way it counts as a renewal without an answer.
+    pub(super) async fn renew_now(&self) {
+        let Some(body) = self.begin_renewal() else {
+            return self.until_not_under_way().await;
+        };
+        let abandoned = Abandoned(self);
+        let limit = Duration::from_nanos(self.rules.attempt);
+        let answer = tokio::select! {
+            biased;
+            mut answers = self.client.port.renew(limit, vec![body]) => answers.pop(),
+            () = self.until_stopped() => None,
+        };
+        drop(abandoned.told(answer));
+    }
+
+    /// Waits until a renewal that is under way has an answer or was dropped.
+    pub(super) async fn until_not_under_way(&self) {
+        self.until(|inner| !inner.hold.is_under_way()).await;
+    }
+
+    /// Waits until nothing of this grant may be sent any more.
+    pub(super) async fn until_stopped(&self) {
+        self.until(|inner| matches!(inner.hold.state(), State::Ended)).await;
+    }
+
+    /// Keeps a new payload; the next renewals carry it. Returns its number.
+    pub(super) fn set_data(&self, data: Data) -> u32 {
+        self.change(|inner, _| {
+            inner.data = Some(data);
+            inner.hold.set_data()
+        })
+    }
+
+    pub(super) fn data_accepted(&self) -> u32 {
+        self.lock().hold.data_accepted()
+    }
+
+    /// It is lost for a reason from outside.
+    pub(super) fn lose(&self, loss: Loss) {
+        self.change(|inner, _| inner.hold.lose(loss));
+    }
+
+    /// Stops all sends of this grant without telling the store, and gives what another process needs to go on.
+    pub(super) async fn hand_over(&self) -> Result<Handover, Error> {
+        if let Some(Ended::Lost(lost)) = self.judge() {
+            return Err(Error::from(lost).during(Operation::Handover));
+        }
+        self.change(|inner, _| {
+            inner.handed_over = true;
+            inner.hold.end();
+        });
+        self.until_not_under_way().await;
+        let data = self.lock().data.clone();
+        Ok(Handover {
+            store: self.client.description.identity.clone(),
+            name: self.name.clone(),
+            token: self.token,
+            grant: self.grant,
+            data,
+        })
+    }
+
+    /// Ends the grant and tells the store; repeats the same body until it is answered.
+    ///
+    /// Dropped half-way, or without an answer, the release is owed.
+    pub(super) async fn release(&self) -> Result<Ended, Error> {
+        self.judge();
+        let first = self.change(|inner, _| {
+            inner.hold.end();
+            !std::mem::replace(&mut inner.release_begun, true)
+        });
+        if !first {
+            return Ok(self.ended().unwrap_or(Ended::Released));
+        }
+        let mut owed = OwedRelease(Some(self));
+        self.until_not_under_way().await;
+        let ended = self.ended().unwrap_or(Ended::Released);
+        if !self.is_worth_a_release(&ended) {
+            owed.settled();
+            return Ok(ended);
+        }
+        match self.send_release(None).await {
+            Ok(()) => {
+                owed.settled();
+                Ok(ended)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends the grant without waiting: the release is owed.
+    pub(super) fn release_later(&self) {
+        let owed = self.change(|inner, _| {
+            inner.hold.end();
+            !std::mem::replace(&mut inner.release_begun, true)
+        });
+        let ended = self.ended().unwrap_or(Ended::Released);
+        if owed && self.is_worth_a_release(&ended) {
+            self.owe_release();
+        }
+    }
+
+    /// Whether the store may still carry this grant.
+    fn is_worth_a_release(&self, ended: &Ended) -> bool {
+        match ended {
+            Ended::Released => true,
+            Ended::HandedOver => false,
+            Ended::Lost(lost) => {
+                !matches!(lost.reason(), LostReason::Taken { .. } | LostReason::Deleted | LostReason::Revoked)
+            }
+        }
+    }
+
+    async fn send_release(&self, close: Option<Close>) -> Result<(), Error> {
+        let mut release = Release::new(close.is_some());
+        let limit = Duration::from_nanos(self.rules.attempt);
+        let body = Vacate {
+            name: self.name.clone(),
+            token: self.token.as_u64(),
+            grant: self.grant,
+            burn: false,
+            close,
+            now_ms: self.client.port.late_now_ms(),
+        };
+        for failures in 1.. {
+            let error = match self.client.port.vacate(limit, body.clone()).await {
+                Ok((answer, _)) => return self.release_answered(release.answered(&answer, self.token.as_u64())),
+                Err(error) => error,
+            };
+            release.failed(error.applied);
+            if !error.kind.is_transient() || failures >= self.rules.tries {
+                let error = Error::of_store(Operation::Release, self.client.description.kind, error);
+                return Err(error.for_name(&self.name));
+            }
+            let pause = if failures == 1 { 0 } else { self.rules.pause(failures, self.client.jitter()) };
+            self.client.clock.sleep(Duration::from_nanos(pause)).await;
+        }
+        Ok(())
+    }
+
+    fn release_answered(&self, released: Released) -> Result<(), Error> {
+        let (kind, written, why) = match released {
+            Released::Done | Released::Again => return Ok(()),
+            Released::NotRecorded => {
+                (ErrorKind::Refused, Written::No, "the grant was over before: nothing was recorded")
+            }
+            Released::Unknown => (ErrorKind::Unavailable, Written::Unknown, "nobody can say whether it was recorded"),
+        };
+        Err(Error::new(kind, Operation::Release, why).for_name(&self.name).written_if(written))
+    }
+
+    fn owe_release(&self) {
+        let debt = Debt { token: self.token.as_u64(), grant: self.grant, since: self.client.now(), burn: false };
+        self.client.owe(&self.name, &self.rules, debt);
+    }
+
+    async fn until(&self, done: impl Fn(&Inner) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if done(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Changes the state and does all that follows from a change, outside the lock.
+    fn change<T>(&self, change: impl FnOnce(&mut Inner, &Stamp) -> T) -> T {
+        let now = self.client.now();
+        let mut inner = self.lock();
+        let (before, was_under_way) = (inner.hold.state(), inner.hold.is_under_way());
+        let answer = change(&mut inner, &now);
+        let (after, is_under_way) = (inner.hold.state(), inner.hold.is_under_way());
+        let cause = inner.cause.clone();
+        drop(inner);
+        if before != after {
+            self.tell(before, after, cause);
+        }
+        if before != after || was_under_way != is_under_way {
+            self.changed.notify_waiters();
+        }
+        answer
+    }
+
+    fn tell(&self, before: State, after: State, cause: Option<Arc<str>>) {
+        let (name, token) = (&self.name, self.token);
+        let told = |make: fn(Name, FencingToken) -> Event| self.client.teller.tell(|| make(name.clone(), token));
+        match (before, after) {
+            (State::Held, State::Jeopardy) => {
+                tracing::warn!(lease.name = %name, lease.token = %token, cause = cause.as_deref(), "a renewal has failed or a clock has jumped");
+                let cause = cause.map(|cause| cause.to_string());
+                self.client.teller.tell(|| Event::Jeopardy { name: name.clone(), token, cause });
+                self.client.keeper.watch_again(self);
+            }
+            (State::Jeopardy, State::Held) => told(|name, token| Event::Recovered { name, token }),
+            (_, State::Lost(_)) => self.tell_loss(),
+            (_, State::Ended) => {
+                self.client.lines.over(self);
+                self.client.keeper.forget(self);
+                told(|name, token| Event::Released { name, token });
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_loss(&self) {
+        self.client.lines.over(self);
+        self.client.keeper.forget(self);
+        if let Some(Ended::Lost(lost)) = self.ended() {
+            tracing::warn!(lease.name = %self.name, lease.token = %self.token, outcome = %lost.reason(), "a lease was lost");
+            self.client.losses.count(lost.reason());
+            self.client.teller.tell(|| Event::Lost(lost));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic while it was held leaves a state that is at worst too careful.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn take_notice(&mut self, answer: &Renewed, token: FencingToken) {
+        match answer {
+            Renewed::Renewed(asked) => {
+                self.asked = asked.clone().filter(|asked| asked.token == token.as_u64());
+            }
+            Renewed::Refused(view) => {
+                self.taken_by = view.record.as_ref().and_then(|record| record.holder.clone());
+            }
+        }
+    }
+
+    fn ended(&self, core: &Core) -> Option<Ended> {
+        let reason = match self.hold.state() {
+            State::Held | State::Jeopardy => return None,
+            State::Ended if self.handed_over => return Some(Ended::HandedOver),
+            State::Ended => return Some(Ended::Released),
+            State::Lost(loss) => loss,
+        };
+        let reason = match reason {
+            Loss::Deadline => LostReason::Deadline,
+            Loss::Deleted => LostReason::Deleted,
+            Loss::Revoked => LostReason::Revoked,
+            Loss::ClockSuspect => LostReason::ClockSuspect,
+            Loss::AtMost => LostReason::AtMost,
+            Loss::KeeperGone => LostReason::KeeperGone,
+            Loss::Taken(token) => {
+                LostReason::Taken { holder: self.taken_by.clone(), token: FencingToken::of_checked(token) }
+            }
+        };
+        Some(Ended::Lost(Lost::new(core.name.clone(), core.token, reason, self.cause.clone())))
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("name", &self.name).field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+/// A renewal under way: abandoned when it is dropped.
+struct Abandoned<'a>(&'a Core);
+
+impl Abandoned<'_> {
+    fn told(self, answer: Option<Seen<Renewed>>) -> Option<Self> {
+        let answer = answer?;
+        self.0.finish_renewal(answer);
+        std::mem::forget(self);
+        None
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        self.0.abandon_renewal();
+    }
+}
+
+/// A release under way: owed when it is dropped.
+struct OwedRelease<'a>(Option<&'a Core>);
+
+impl OwedRelease<'_> {
+    fn settled(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for OwedRelease<'_> {
+    fn drop(&mut self) {
+        if let Some(core) = self.0 {
+            core.owe_release();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The owner of a lease.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::Core;
+use super::held::{Ended, Held};
+use crate::types::{Error, ErrorKind, FencingToken, Handover, Name, Operation};
+
+/// A lease that this process holds. Only its owner ends it.
+///
+/// Dropping it stops renewing at once and releases it in the background, without blocking and inside or outside of
+/// a runtime; with [`Renewal::Manual`](crate::Renewal::Manual) the next call of the client, or
+/// [`Leases::flush`](crate::Leases::flush), sends that release. A release whose success matters is
+/// [`Lease::release`].
+#[must_use = "a lease is released when it is dropped: `let _ =` and a pattern `Acquired(_)` release it at once"]
+pub struct Lease {
+    core: Arc<Core>,
+}
+
+impl Lease {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// The lease's full name, prefix included.
+    pub fn name(&self) -> &Name {
+        &self.core.name
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> FencingToken {
+        self.core.token
+    }
+
+    /// A view for the code that works under the lease.
+    pub fn held(&self) -> Held {
+        Held { core: Arc::clone(&self.core) }
+    }
+
+    /// Renews now. With [`Renewal::Manual`](crate::Renewal::Manual) nobody else does.
+    ///
+    /// A request that fails in passing is tried again, up to three times.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when the lease is lost: stop. [`ErrorKind::Unavailable`] when no try was answered; the
+    /// lease is still held until its deadline.
+    ///
+    /// # Cancel safety
+    /// Safe: a renewal that was applied unseen does no harm.
+    pub async fn renew(&self) -> Result<(), Error> {
+        let held = self.held();
+        for failures in 1..=self.core.rules.tries {
+            held.still_held(Operation::Renew)?;
+            self.core.renew_now().await;
+            held.still_held(Operation::Renew)?;
+            if !self.core.is_in_jeopardy() {
+                return Ok(());
+            }
+            let pause = if failures == 1 { 0 } else { self.core.rules.pause(failures, self.core.client.jitter()) };
+            self.core.client.clock.sleep(Duration::from_nanos(pause)).await;
+        }
+        let why = "no renewal was answered: the lease is held until its deadline; try again, or stop";
+        let error = Error::new(ErrorKind::Unavailable, Operation::Renew, why);
+        Err(error.for_name(&self.core.name).on(self.core.client.description.kind))
+    }
+
+    /// Releases it, and says how it has ended: [`Ended::Lost`] when it was lost before, which is no error here.
+    ///
+    /// After `Ok` no request is sent for this grant any more. A release whose answer was lost is sent again with the
+    /// same body; "not mine" then is a success, because the grant is over either way.
+    ///
+    /// # Errors
+    /// As of the store, when no answer came: the lease then ends with a later try in the background, or with its
+    /// term.
+    ///
+    /// # Cancel safety
+    /// Safe: the release then goes on in the background.
+    pub async fn release(self) -> Result<Ended, Error> {
+        self.core.release().await
+    }
+
+    /// Stops renewing, leaves the record as it is, and gives what another process needs to take it up with
+    /// [`Leases::resume`](crate::Leases::resume) before the term is over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] when the lease is lost.
+    ///
+    /// # Cancel safety
+    /// Not safe: the lease is then neither handed over nor released, and ends with its term.
+    pub async fn into_handover(self) -> Result<Handover, Error> {
+        self.core.hand_over().await
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.core.release_later();
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("name", self.name()).field("token", &self.token()).finish_non_exhaustive()
+    }
+}

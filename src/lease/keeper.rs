@@ -1,0 +1,369 @@
+//! The one driver of a client's renewals and clean-ups: a timetable, and a bounded number of requests at once.
+//!
+//! It starts with the first acquire. If its runtime ends, its leases are Lost(KeeperGone) and the next acquire
+//! starts a new one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use tokio::runtime::{self, Handle};
+use tokio::sync::Notify;
+
+use super::builder::{Renewal, nanos};
+use super::client::Client;
+use super::core::Core;
+use crate::protocol::hold::{Due, Loss};
+use crate::types::{Error, ErrorKind, Operation, Stamp};
+
+/// The longest sleep: so soon a jump of the wall clock, or a sleep of the machine, is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// A wall clock that gains this much on the others between two looks has jumped.
+const JUMP: Duration = Duration::from_millis(500);
+
+/// The client's end of its keeper.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    mode: Renewal,
+    concurrency: usize,
+    runs: Mutex<bool>,
+    inbox: Arc<Inbox>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    letters: Mutex<VecDeque<Letter>>,
+    bell: Notify,
+}
+
+#[derive(Debug)]
+enum Letter {
+    Watch(Arc<Core>),
+    WatchAgain(u64),
+    Forget(u64),
+}
+
+impl Keeper {
+    pub(super) fn new(mode: Renewal, concurrency: usize) -> Self {
+        Self { mode, concurrency, runs: Mutex::new(false), inbox: Arc::default() }
+    }
+
+    /// Starts it, unless it runs or there is to be none.
+    pub(super) fn start(&self, client: &Arc<Client>) -> Result<(), Error> {
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if *runs || self.mode == Renewal::Manual {
+            return Ok(());
+        }
+        let rounds = Rounds::new(client, Arc::clone(&self.inbox), self.concurrency);
+        // Made before it is spawned, so that it is dropped even if the runtime never polls it.
+        let gone = Gone(Arc::downgrade(client));
+        match self.mode {
+            Renewal::Thread => start_thread(client, rounds, gone)?,
+            _ => start_task(rounds, gone)?,
+        }
+        *runs = true;
+        Ok(())
+    }
+
+    /// A lease to renew from now on.
+    pub(super) fn watch(&self, core: &Arc<Core>) {
+        self.inbox.post(Letter::Watch(Arc::clone(core)));
+    }
+
+    /// Something about this lease has changed: look at it now.
+    pub(super) fn watch_again(&self, core: &Core) {
+        self.about(core, Letter::WatchAgain);
+    }
+
+    /// This lease is over.
+    pub(super) fn forget(&self, core: &Core) {
+        self.about(core, Letter::Forget);
+    }
+
+    /// Wakes it: something is owed, or the client is gone.
+    pub(super) fn ring(&self) {
+        self.inbox.bell.notify_one();
+    }
+
+    fn about(&self, core: &Core, letter: fn(u64) -> Letter) {
+        let place = core.scheduled.load(Ordering::Relaxed);
+        if core.background && place != 0 {
+            self.inbox.post(letter(place));
+        }
+    }
+}
+
+fn start_task(rounds: Rounds, gone: Gone) -> Result<(), Error> {
+    let runtime = Handle::try_current().map_err(|_| {
+        let why = "there is no tokio runtime here: acquire inside one, or use Renewal::Thread or Renewal::Manual";
+        Error::new(ErrorKind::Invalid, Operation::Acquire, why)
+    })?;
+    runtime.spawn(async move {
+        let _gone = gone;
+        rounds.make().await;
+    });
+    Ok(())
+}
+
+fn start_thread(client: &Arc<Client>, rounds: Rounds, gone: Gone) -> Result<(), Error> {
+    let failed = |what: &str, error: std::io::Error| {
+        Error::new(ErrorKind::Unavailable, Operation::Acquire, format!("{what} could not be started")).caused_by(error)
+    };
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| failed("the keeper's runtime", error))?;
+    client.port.run_on(Some(runtime.handle().clone()));
+    let work = move || {
+        let _gone = gone;
+        runtime.block_on(rounds.make());
+        // Does not wait for calls that hang.
+        runtime.shutdown_background();
+    };
+    match std::thread::Builder::new().name("leasehold-keeper".into()).spawn(work) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            client.port.run_on(None);
+            Err(failed("the keeper's thread", error))
+        }
+    }
+}
+
+/// Dropped when the keeper has ended, for whatever reason.
+struct Gone(Weak<Client>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let Some(client) = self.0.upgrade() else { return };
+        *client.keeper.runs.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        client.port.run_on(None);
+        for core in client.lines.cores().into_iter().filter(|core| core.background) {
+            core.lose(Loss::KeeperGone);
+        }
+    }
+}
+
+impl Inbox {
+    fn post(&self, letter: Letter) {
+        self.lock().push_back(letter);
+        self.bell.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Letter>> {
+        self.letters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Request = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// A request that has ended.
+enum Done {
+    Renewed(Vec<Arc<Core>>),
+    Settled,
+}
+
+/// The keeper at work.
+struct Rounds {
+    client: Weak<Client>,
+    inbox: Arc<Inbox>,
+    concurrency: usize,
+    /// When to look at which lease: the moment on `elapsed`, and a number to tell equals apart.
+    timetable: BTreeMap<(u64, u64), Arc<Core>>,
+    places: BTreeMap<u64, u64>,
+    next_place: u64,
+    /// Leases whose renewal is due and waits for its turn.
+    ready: VecDeque<Arc<Core>>,
+    under_way: FuturesUnordered<Request>,
+    /// The sum of the fastest clock's steps.
+    elapsed: u64,
+    last: Stamp,
+}
+
+impl Rounds {
+    fn new(client: &Arc<Client>, inbox: Arc<Inbox>, concurrency: usize) -> Self {
+        Self {
+            client: Arc::downgrade(client),
+            inbox,
+            concurrency,
+            timetable: BTreeMap::new(),
+            places: BTreeMap::new(),
+            next_place: 1,
+            ready: VecDeque::new(),
+            under_way: FuturesUnordered::new(),
+            elapsed: 0,
+            last: client.now(),
+        }
+    }
+
+    /// Goes round until the client is gone.
+    async fn make(mut self) {
+        while let Some(client) = self.client.upgrade() {
+            self.read_clocks(&client);
+            self.read_letters();
+            self.look_at_due();
+            self.send(&client);
+            let sleep = client.clock.sleep(self.pause(&client));
+            // While something is owed the client stays, so that it is settled.
+            let stays = (client.debts.count() > 0).then_some(client);
+            tokio::select! {
+                biased;
+                Some(done) = self.under_way.next(), if !self.under_way.is_empty() => self.ended(done),
+                () = self.inbox.bell.notified() => {}
+                () = sleep => {}
+            }
+            drop(stays);
+        }
+    }
+
+    fn read_clocks(&mut self, client: &Client) {
+        let now = client.now();
+        let steady = now.steady_since(&self.last);
+        let jumped = now.wall_since(&self.last) > steady.saturating_add(nanos(JUMP));
+        self.elapsed = self.elapsed.saturating_add(steady);
+        self.last = now;
+        if jumped {
+            let all = std::mem::take(&mut self.timetable);
+            self.places.clear();
+            for core in all.into_values() {
+                self.look_at(core);
+            }
+        }
+    }
+
+    fn read_letters(&mut self) {
+        let letters = std::mem::take(&mut *self.inbox.lock());
+        for letter in letters {
+            match letter {
+                Letter::Watch(core) => self.look_at(core),
+                Letter::WatchAgain(place) => {
+                    if let Some(core) = self.remove(place) {
+                        self.look_at(core);
+                    }
+                }
+                Letter::Forget(place) => drop(self.remove(place)),
+            }
+        }
+    }
+
+    fn look_at_due(&mut self) {
+        while let Some(entry) = self.timetable.first_entry().filter(|entry| entry.key().0 <= self.elapsed) {
+            let ((_, place), core) = entry.remove_entry();
+            self.places.remove(&place);
+            self.look_at(core);
+        }
+    }
+
+    fn look_at(&mut self, core: Arc<Core>) {
+        match core.tick() {
+            Due::Over => core.scheduled.store(0, Ordering::Relaxed),
+            Due::Wait(wait) => self.schedule(core, wait),
+            Due::Renew => {
+                // Its deadline is watched while it waits for its turn and for its answer.
+                let left = nanos(core.left());
+                if !core.queued.swap(true, Ordering::Relaxed) {
+                    self.ready.push_back(Arc::clone(&core));
+                }
+                self.schedule(core, left);
+            }
+        }
+    }
+
+    fn schedule(&mut self, core: Arc<Core>, wait: u64) {
+        self.remove(core.scheduled.load(Ordering::Relaxed));
+        let (place, at) = (self.next_place, self.elapsed.saturating_add(wait.max(1)));
+        self.next_place += 1;
+        core.scheduled.store(place, Ordering::Relaxed);
+        self.places.insert(place, at);
+        self.timetable.insert((at, place), core);
+    }
+
+    fn remove(&mut self, place: u64) -> Option<Arc<Core>> {
+        let at = self.places.remove(&place)?;
+        self.timetable.remove(&(at, place))
+    }
+
+    /// Sends what is due, as far as there is room.
+    fn send(&mut self, client: &Arc<Client>) {
+        while self.under_way.len() < self.concurrency {
+            let batch = self.next_batch(client.description.renew_batch);
+            if batch.is_empty() {
+                break;
+            }
+            self.under_way.push(Box::pin(renew(Arc::clone(client), batch)));
+        }
+        let room = self.concurrency.saturating_sub(self.under_way.len());
+        for debt in client.take_due_debts(room) {
+            self.under_way.push(Box::pin(async move {
+                debt.settle().await;
+                Done::Settled
+            }));
+        }
+    }
+
+    /// The next leases of one term, up to what the store takes at once.
+    fn next_batch(&mut self, most: usize) -> Vec<Arc<Core>> {
+        let Some(first) = self.ready.pop_front() else { return Vec::new() };
+        let attempt = first.rules.attempt;
+        let mut batch = vec![first];
+        while batch.len() < most && self.ready.front().is_some_and(|next| next.rules.attempt == attempt) {
+            batch.extend(self.ready.pop_front());
+        }
+        batch.iter().for_each(|core| core.queued.store(false, Ordering::Relaxed));
+        batch
+    }
+
+    fn ended(&mut self, done: Done) {
+        match done {
+            Done::Renewed(cores) => cores.into_iter().for_each(|core| self.look_at(core)),
+            Done::Settled => {}
+        }
+    }
+
+    fn pause(&self, client: &Client) -> Duration {
+        let lease = self.timetable.first_key_value().map(|((at, _), _)| at.saturating_sub(self.elapsed));
+        let debt = client.debts.next_due(&self.last).map(nanos);
+        let pause = [lease, debt].into_iter().flatten().min().map_or(LONGEST_SLEEP, Duration::from_nanos);
+        pause.min(LONGEST_SLEEP)
+    }
+}
+
+/// One attempt for a batch. It ends early when all leases of the batch have been ended by their owners.
+async fn renew(client: Arc<Client>, batch: Vec<Arc<Core>>) -> Done {
+    let (mut cores, mut bodies) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+    for core in &batch {
+        if let Some(body) = core.begin_renewal() {
+            cores.push(UnderWay(Some(Arc::clone(core))));
+            bodies.push(body);
+        }
+    }
+    let Some(first) = cores.first().and_then(|core| core.0.as_ref()) else { return Done::Renewed(batch) };
+    let limit = Duration::from_nanos(first.rules.attempt);
+    let all_stopped = join_all(cores.iter().filter_map(|core| core.0.as_ref()).map(|core| core.until_stopped()));
+    let answers = tokio::select! {
+        biased;
+        answers = client.port.renew(limit, bodies) => answers,
+        _ = all_stopped => Vec::new(),
+    };
+    for (mut core, answer) in cores.into_iter().zip(answers) {
+        if let Some(core) = core.0.take() {
+            core.finish_renewal(answer);
+        }
+    }
+    Done::Renewed(batch)
+}
+
+/// A renewal under way: abandoned when it is dropped without an answer.
+struct UnderWay(Option<Arc<Core>>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if let Some(core) = self.0.take() {
+            core.abandon_renewal();
+        }
+    }
+}

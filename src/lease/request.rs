@@ -1,0 +1,150 @@
+//! A request for one lease with options of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::acquire::{self, Spec};
+use super::builder::{Options, Renewal};
+use super::client::Client;
+use super::guard::Lease;
+use crate::protocol::acquire::Goal;
+use crate::types::{Data, Error, ErrorKind, HeldBy, MAX_DATA, Operation};
+
+/// What came of a try.
+#[derive(Debug)]
+#[must_use = "an acquired lease is released when it is dropped"]
+pub enum Attempt {
+    /// It is ours.
+    Acquired(Lease),
+    /// Somebody else has it, or it is closed.
+    Held(HeldBy),
+}
+
+impl Attempt {
+    /// The lease, if it was acquired.
+    pub fn acquired(self) -> Option<Lease> {
+        match self {
+            Self::Acquired(lease) => Some(lease),
+            Self::Held(_) => None,
+        }
+    }
+}
+
+/// A request for one lease; see [`Leases::request`](crate::Leases::request).
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until it is acquired"]
+pub struct Request {
+    client: Arc<Client>,
+    name: String,
+    ttl: Option<Duration>,
+    margin: Option<Duration>,
+    data: Option<Vec<u8>>,
+    at_most: Option<Duration>,
+    renewal: Option<Renewal>,
+}
+
+impl Request {
+    pub(super) fn new(client: Arc<Client>, name: &str) -> Self {
+        Self { client, name: name.to_owned(), ttl: None, margin: None, data: None, at_most: None, renewal: None }
+    }
+
+    /// The term of this lease. Default: the client's.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// The margin of this lease. Default: the client's, or a tenth of the term and at least 1 s.
+    pub fn margin(mut self, margin: Duration) -> Self {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// A payload of at most 4 KiB that is stored with the claim.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// The longest hold, counted from the call of an acquire: also the deadline of a function's invocation.
+    ///
+    /// The lease is Lost([`AtMost`](crate::LostReason::AtMost)) a margin before it, so that it can be released by
+    /// then. If that release is lost, others wait out the term.
+    pub fn at_most(mut self, longest: Duration) -> Self {
+        self.at_most = Some(longest);
+        self
+    }
+
+    /// Who renews this lease: [`Renewal::Manual`], or the client's own mode. Default: the client's own mode.
+    pub fn renewal(mut self, renewal: Renewal) -> Self {
+        self.renewal = Some(renewal);
+        self
+    }
+
+    /// Waits until the lease is ours; see [`Leases::acquire`](crate::Leases::acquire).
+    ///
+    /// # Errors
+    /// As there, and [`ErrorKind::Invalid`] for options that do not fit.
+    ///
+    /// # Cancel safety
+    /// As there.
+    pub async fn acquire(self) -> Result<Lease, Error> {
+        let spec = self.checked()?;
+        acquire::wait(&self.client, spec, None).await
+    }
+
+    /// Waits at most `limit`; see [`Leases::acquire_within`](crate::Leases::acquire_within).
+    ///
+    /// # Errors
+    /// As there, and [`ErrorKind::Invalid`] for options that do not fit.
+    ///
+    /// # Cancel safety
+    /// As there.
+    pub async fn acquire_within(self, limit: Duration) -> Result<Lease, Error> {
+        let spec = self.checked()?;
+        acquire::wait(&self.client, spec, Some(limit)).await
+    }
+
+    /// Tries once; see [`Leases::try_acquire`](crate::Leases::try_acquire).
+    ///
+    /// # Errors
+    /// As there, and [`ErrorKind::Invalid`] for options that do not fit.
+    ///
+    /// # Cancel safety
+    /// As there.
+    pub async fn try_acquire(self) -> Result<Attempt, Error> {
+        let spec = self.checked()?;
+        acquire::once(&self.client, spec, Goal::Try).await
+    }
+
+    fn checked(&self) -> Result<Spec, Error> {
+        let client = &self.client;
+        let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Acquire, why);
+        let data = match &self.data {
+            None => None,
+            Some(bytes) => Some(Data::new(bytes).ok_or_else(|| {
+                invalid(format!("a payload has at most {MAX_DATA} bytes, this one has {}", bytes.len()))
+            })?),
+        };
+        let renewal = self.renewal.unwrap_or(client.options.renewal);
+        if renewal != client.options.renewal && renewal != Renewal::Manual {
+            let why = "a request can choose manual renewal or the client's own mode: choose others for the client";
+            return Err(invalid(why.to_owned()));
+        }
+        let rules = match (self.ttl, self.margin) {
+            (None, None) if renewal == client.options.renewal => Arc::clone(&client.rules),
+            _ => {
+                let ttl = self.ttl.unwrap_or(client.options.ttl);
+                let margin = self.margin.or(client.options.margin);
+                let options = Options { ttl, margin, renewal, ..client.options.clone() };
+                options.rules(&client.description).map_err(|error| error.during(Operation::Acquire))?
+            }
+        };
+        let margin = Duration::from_nanos(rules.margin);
+        if self.at_most.is_some_and(|longest| longest <= margin) {
+            return Err(invalid(format!("at_most has to be longer than the margin of {margin:?}: nothing was sent")));
+        }
+        let name = client.name(&self.name)?;
+        Ok(Spec { name, rules, data, at_most: self.at_most, background: renewal != Renewal::Manual })
+    }
+}

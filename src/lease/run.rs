@@ -1,0 +1,109 @@
+//! Work under a lease that cannot outlive it.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::core::Core;
+use super::guard::Lease;
+use super::held::{Ended, Held, until_ended};
+use crate::time;
+use crate::types::{Error, Lost, LostReason};
+
+/// What came of work under a lease; see [`Lease::run_to_end`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Finished<T> {
+    /// What the work returned; `None` when it was dropped because the lease was lost and it did not end in time.
+    pub output: Option<T>,
+    /// How the lease has ended.
+    pub ended: Ended,
+    /// Whether the store has answered the release.
+    pub released: Result<(), Error>,
+}
+
+impl Lease {
+    /// Runs `work` under the lease, and releases it when the work has ended.
+    ///
+    /// On loss the work is told (through [`Held::lost`] and the like), may go on for the margin to clean up, and is
+    /// dropped then. The lease is released after the work has ended, on every path: success, error, panic and
+    /// cancellation.
+    ///
+    /// # Errors
+    /// The work's own error first; else the loss, if the lease was lost before the work had ended. With
+    /// [`Renewal::Manual`](crate::Renewal::Manual) nothing renews: the work is not begun and the error is a
+    /// [`Lost`] with [`LostReason::KeeperGone`]. A release that is not answered is not an error here; see
+    /// [`Lease::run_to_end`].
+    ///
+    /// # Cancel safety
+    /// Safe: the work is dropped first, then the lease is released in the background.
+    pub async fn run<T, E, F, Fut>(self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(Held) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        E: From<Lost>,
+    {
+        let finished = self.run_to_end(work).await;
+        match (finished.output, finished.ended) {
+            (Some(Err(error)), _) => Err(error),
+            (_, Ended::Lost(lost)) => Err(E::from(lost)),
+            (Some(Ok(output)), _) => Ok(output),
+            // Work is dropped only on loss.
+            (None, _) => unreachable!("work ends by itself unless the lease is lost"),
+        }
+    }
+
+    /// As [`Lease::run`], and nothing is swallowed.
+    ///
+    /// # Cancel safety
+    /// As [`Lease::run`].
+    pub async fn run_to_end<T, F, Fut>(self, work: F) -> Finished<T>
+    where
+        F: FnOnce(Held) -> Fut,
+        Fut: Future<Output = T>,
+    {
+        if !self.core().background {
+            let lost = self.nobody_renews();
+            let released = self.release().await.map(drop);
+            return Finished { output: None, ended: Ended::Lost(lost), released };
+        }
+        let core = Arc::clone(self.core());
+        // Declared after the lease, so that it is dropped before it.
+        let output = {
+            let work = pin!(work(self.held()));
+            under(&core, work).await
+        };
+        let ended_before = core.judge();
+        let (ended, released) = match self.release().await {
+            Ok(ended) => (ended, Ok(())),
+            Err(error) => (Ended::Released, Err(error)),
+        };
+        Finished { output, ended: ended_before.unwrap_or(ended), released }
+    }
+
+    fn nobody_renews(&self) -> Lost {
+        let why = "run() needs renewal in the background: with manual renewal, renew and call the work yourself";
+        Lost::new(self.name().clone(), self.token(), LostReason::KeeperGone, Some(why.into()))
+    }
+}
+
+/// The work's output, or `None` if the lease was lost and the work did not end within the margin.
+async fn under<T>(core: &Core, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    {
+        let mut lost = pin!(until_ended(core));
+        let before_loss = poll_fn(|context| {
+            // Judged at every wake, before the work goes on: after a pause it must not go on as if held.
+            if core.judge().is_some() || lost.as_mut().poll(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            work.as_mut().poll(context).map(Some)
+        });
+        if let Some(output) = before_loss.await {
+            return Some(output);
+        }
+    }
+    let margin = Duration::from_nanos(core.rules.margin);
+    time::within(&*core.client.clock, margin, work).await
+}

@@ -1,0 +1,60 @@
+//! Who has a lease that a call did not get.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{FencingToken, Label};
+
+/// Who has a lease that a call did not get, and how far this client has come in watching it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBy {
+    pub(crate) holder: Option<Label>,
+    pub(crate) token: Option<FencingToken>,
+    pub(crate) closed: bool,
+    pub(crate) unchanged_for: Duration,
+    pub(crate) of: Option<Duration>,
+}
+
+impl HeldBy {
+    /// The holder's label, if it has one.
+    pub fn holder(&self) -> Option<&str> {
+        self.holder.as_ref().map(Label::as_str)
+    }
+
+    /// The holder's token; of a closed lease, that of its last holder.
+    pub fn token(&self) -> Option<FencingToken> {
+        self.token
+    }
+
+    /// Whether nobody holds it, and its last holder has closed it for a while.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// For how long this call has seen the record unchanged.
+    pub fn unchanged_for(&self) -> Duration {
+        self.unchanged_for
+    }
+
+    /// How long it must be seen unchanged before it may be taken over, where watching can open it.
+    pub fn of(&self) -> Option<Duration> {
+        self.of
+    }
+}
+
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.closed, &self.holder) {
+            (true, _) => f.write_str("closed by its last holder")?,
+            (false, Some(holder)) => write!(f, "held by {holder}")?,
+            (false, None) => f.write_str("held by another")?,
+        }
+        if let Some(token) = self.token {
+            write!(f, " with token {token}")?;
+        }
+        if let Some(of) = self.of {
+            write!(f, ", unchanged for {:.1} s of {:.1} s", self.unchanged_for.as_secs_f64(), of.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
