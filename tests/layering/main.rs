@@ -69,11 +69,7 @@ fn each_forbidden_arrow_is_reported() {
         for (target, _) in ARROWS.iter().filter(|(target, _)| target != module) {
             let text = format!("use crate::{target}::Thing;");
             let faults = arrow_faults(&format!("{module}/x.rs"), &text);
-            assert_eq!(
-                faults.is_empty(),
-                allowed.contains(target),
-                "{module} -> {target}: {faults:?}"
-            );
+            assert_eq!(faults.is_empty(), allowed.contains(target), "{module} -> {target}: {faults:?}");
         }
     }
 }
@@ -100,26 +96,14 @@ fn forbidden_arrow_is_reported_however_it_is_written() {
         "fn f<'a>(x: &'a str) { crate::lease::go('a') }",
     ] {
         let faults = arrow_faults("backends/memory.rs", text);
-        assert!(
-            faults.iter().any(|fault| fault.contains("lease")),
-            "not reported: {text}"
-        );
+        assert!(faults.iter().any(|fault| fault.contains("lease")), "not reported: {text}");
     }
 }
 
 #[test]
 fn detour_over_the_crate_root_is_reported() {
-    for text in [
-        "use crate::Lease;",
-        "use crate::*;",
-        "use crate as all;",
-        "use crate::nowhere::X;",
-    ] {
-        assert_eq!(
-            arrow_faults("protocol/hold.rs", text).len(),
-            1,
-            "not reported once: {text}"
-        );
+    for text in ["use crate::Lease;", "use crate::*;", "use crate as all;", "use crate::nowhere::X;"] {
+        assert_eq!(arrow_faults("protocol/hold.rs", text).len(), 1, "not reported once: {text}");
     }
 }
 
@@ -142,30 +126,15 @@ fn code_that_crosses_no_arrow_passes() {
     ] {
         assert_eq!(arrow_faults("backends/memory.rs", text), [""; 0], "{text}");
     }
-    assert_eq!(
-        arrow_faults(
-            "lib.rs",
-            "pub use crate::lease::Lease; pub use types::Name;"
-        ),
-        [""; 0]
-    );
+    assert_eq!(arrow_faults("lib.rs", "pub use crate::lease::Lease; pub use types::Name;"), [""; 0]);
 }
 
 #[test]
 fn only_test_code_may_use_testing() {
     let inside = "#[cfg(test)]\nmod tests { use crate::testing::TestClock; fn f() { { } } }";
     assert_eq!(arrow_faults("lease/keeper.rs", inside), [""; 0]);
-    assert_eq!(
-        arrow_faults("lease/tests.rs", "use crate::testing::TestClock;"),
-        [""; 0]
-    );
-    assert_eq!(
-        arrow_faults(
-            "lease/keeper.rs",
-            "#[cfg(test)] use crate::testing::TestClock;"
-        ),
-        [""; 0]
-    );
+    assert_eq!(arrow_faults("lease/tests.rs", "use crate::testing::TestClock;"), [""; 0]);
+    assert_eq!(arrow_faults("lease/keeper.rs", "#[cfg(test)] use crate::testing::TestClock;"), [""; 0]);
 
     for outside in [
         "use crate::testing::TestClock;",
@@ -175,11 +144,7 @@ fn only_test_code_may_use_testing() {
         "#[cfg(test)] use crate::types::Name; use crate::testing::TestClock;",
         "#[cfg(test)] mod tests; use crate::testing::TestClock;",
     ] {
-        assert_eq!(
-            arrow_faults("lease/keeper.rs", outside).len(),
-            1,
-            "not reported: {outside}"
-        );
+        assert_eq!(arrow_faults("lease/keeper.rs", outside).len(), 1, "not reported: {outside}");
     }
 }
 
@@ -205,10 +170,7 @@ fn each_clock_is_reported_outside_time() {
         "fn f() { Uuid::new_v4().to_string() }",
         "fn f() { fastrand::u64(..) }",
     ] {
-        assert!(
-            !time_faults("lease/keeper.rs", text).is_empty(),
-            "not reported: {text}"
-        );
+        assert!(!time_faults("lease/keeper.rs", text).is_empty(), "not reported: {text}");
         assert_eq!(time_faults("time.rs", text), [""; 0]);
         assert_eq!(time_faults("time/system.rs", text), [""; 0]);
     }
@@ -229,14 +191,8 @@ fn durations_and_our_own_time_are_not_clocks() {
 
 #[test]
 fn long_file_is_reported() {
-    assert_eq!(
-        length_faults("lease/mod.rs", &"\n".repeat(LONGEST_FILE)),
-        [""; 0]
-    );
-    assert_eq!(
-        length_faults("lease/mod.rs", &"\n".repeat(LONGEST_FILE + 1)).len(),
-        1
-    );
+    assert_eq!(length_faults("lease/mod.rs", &"\n".repeat(LONGEST_FILE)), [""; 0]);
+    assert_eq!(length_faults("lease/mod.rs", &"\n".repeat(LONGEST_FILE + 1)).len(), 1);
 }
 
 // The rules: each takes a file's path below src/ and its text, and answers with what is wrong.
@@ -247,9 +203,7 @@ fn arrow_faults(file: &str, text: &str) -> Vec<String> {
         return Vec::new();
     };
     let Some((_, allowed)) = ARROWS.iter().find(|(module, _)| *module == home) else {
-        return vec![format!(
-            "{file}: module `{home}` has no arrows in tests/layering"
-        )];
+        return vec![format!("{file}: module `{home}` has no arrows in tests/layering")];
     };
     let may_use = |target: &str, in_test: bool| {
         target == home || allowed.contains(&target) || in_test && FOR_TESTS.contains(&target)
@@ -261,15 +215,9 @@ fn arrow_faults(file: &str, text: &str) -> Vec<String> {
         };
         let known = ARROWS.iter().any(|(module, _)| *module == target);
         if known && !may_use(target, path.in_test) {
-            faults.push(format!(
-                "{file}:{}: `{path}`: {home} may not use {target}",
-                path.line
-            ));
+            faults.push(format!("{file}:{}: `{path}`: {home} may not use {target}", path.line));
         } else if !known && !path.by_macro {
-            faults.push(format!(
-                "{file}:{}: `{path}` goes over the crate root: name the module",
-                path.line
-            ));
+            faults.push(format!("{file}:{}: `{path}` goes over the crate root: name the module", path.line));
         }
     }
     faults
@@ -279,33 +227,22 @@ fn time_faults(file: &str, text: &str) -> Vec<String> {
     if home_of(file).first().is_some_and(|home| home == "time") {
         return Vec::new();
     }
-    let is_clock = |path: &Reference| {
-        path.target_in_crate().is_none() && TIME_ONLY.iter().any(|banned| path.contains(banned))
-    };
+    let is_clock =
+        |path: &Reference| path.target_in_crate().is_none() && TIME_ONLY.iter().any(|banned| path.contains(banned));
     let clocks = references_in(file, text).into_iter().filter(is_clock);
-    clocks
-        .map(|path| format!("{file}:{}: `{path}` belongs into src/time", path.line))
-        .collect()
+    clocks.map(|path| format!("{file}:{}: `{path}` belongs into src/time", path.line)).collect()
 }
 
 fn length_faults(file: &str, text: &str) -> Vec<String> {
     let lines = text.lines().count();
     let fault = format!("{file}: {lines} lines, more than {LONGEST_FILE}");
-    if lines > LONGEST_FILE {
-        vec![fault]
-    } else {
-        Vec::new()
-    }
+    if lines > LONGEST_FILE { vec![fault] } else { Vec::new() }
 }
 
 fn assert_clean(rule: fn(&str, &str) -> Vec<String>) {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = source_files(&src);
-    assert!(
-        files.contains(&src.join("lib.rs")),
-        "looked in the wrong place: {}",
-        src.display()
-    );
+    assert!(files.contains(&src.join("lib.rs")), "looked in the wrong place: {}", src.display());
     let mut faults = Vec::new();
     for file in files {
         let below = file.strip_prefix(&src).unwrap().to_str().unwrap();

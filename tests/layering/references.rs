@@ -24,9 +24,7 @@ impl Reference {
     }
 
     pub(crate) fn contains(&self, part: &[&str]) -> bool {
-        self.segments
-            .windows(part.len())
-            .any(|window| window == part)
+        self.segments.windows(part.len()).any(|window| window == part)
     }
 }
 
@@ -99,11 +97,7 @@ impl Reader {
     }
 
     fn close(&mut self) {
-        if self
-            .modules
-            .last()
-            .is_some_and(|(_, depth)| *depth == self.depth && *depth > 0)
-        {
+        if self.modules.last().is_some_and(|(_, depth)| *depth == self.depth && *depth > 0) {
             self.modules.pop();
         }
         self.depth = self.depth.saturating_sub(1);
@@ -122,12 +116,8 @@ impl Reader {
     /// Only `cfg(test)` and `cfg(all(test, ..))` keep code out of every build but a test's.
     fn attribute(&mut self) {
         let inner = usize::from(self.text(1) == "!");
-        let follows = |words: &[&str]| {
-            (0..words.len()).all(|i| self.text((1 + inner + i) as isize) == words[i])
-        };
-        if follows(&["[", "cfg", "(", "test", ")"])
-            || follows(&["[", "cfg", "(", "all", "(", "test", ","])
-        {
+        let follows = |words: &[&str]| (0..words.len()).all(|i| self.text((1 + inner + i) as isize) == words[i]);
+        if follows(&["[", "cfg", "(", "test", ")"]) || follows(&["[", "cfg", "(", "all", "(", "test", ","]) {
             if inner == 1 && self.depth == 0 {
                 self.test_file = true;
             } else if self.test_item.is_none() {
@@ -139,8 +129,7 @@ impl Reader {
 
     fn starts_path(&self) -> bool {
         let (before, earlier) = (self.text(-1), self.text(-2));
-        let continues = before == "."
-            || before == "::" && (is_word(earlier) && earlier != "use" || earlier == ">");
+        let continues = before == "." || before == "::" && (is_word(earlier) && earlier != "use" || earlier == ">");
         is_word(self.text(0)) && !continues
     }
 
@@ -204,24 +193,17 @@ impl Reader {
         if !matches!(segments[0].as_str(), "super" | "self") {
             return segments;
         }
-        let ups = segments
-            .iter()
-            .take_while(|s| *s == "super" || *s == "self")
-            .count();
+        let ups = segments.iter().take_while(|s| *s == "super" || *s == "self").count();
         let supers = segments.iter().take(ups).filter(|s| *s == "super").count();
         let here = self.modules.iter().map(|(name, _)| name.clone());
         let kept = here.take(self.modules.len().saturating_sub(supers));
         let root = std::iter::once("crate".to_owned());
-        root.chain(kept)
-            .chain(segments.into_iter().skip(ups))
-            .collect()
+        root.chain(kept).chain(segments.into_iter().skip(ups)).collect()
     }
 
     fn text(&self, offset: isize) -> &str {
         let index = self.at.checked_add_signed(offset);
-        index
-            .and_then(|index| self.tokens.get(index))
-            .map_or("", |token| token.text.as_str())
+        index.and_then(|index| self.tokens.get(index)).map_or("", |token| token.text.as_str())
     }
 }
 
@@ -239,10 +221,7 @@ fn tokens_of(text: &str) -> Vec<Token> {
         let (length, is_token) = next_token(rest);
         if is_token {
             let text: String = rest[..length].iter().collect();
-            tokens.push(Token {
-                text: text.trim_start_matches("r#").to_owned(),
-                line,
-            });
+            tokens.push(Token { text: text.trim_start_matches("r#").to_owned(), line });
         }
         line += rest[..length].iter().filter(|c| **c == '\n').count();
         at += length;
@@ -252,15 +231,8 @@ fn tokens_of(text: &str) -> Vec<Token> {
 
 /// How many characters belong together at the start of `rest`, and whether they are a token.
 fn next_token(rest: &[char]) -> (usize, bool) {
-    let starts = |text: &str| {
-        text.chars()
-            .enumerate()
-            .all(|(i, c)| rest.get(i) == Some(&c))
-    };
-    let word = rest
-        .iter()
-        .take_while(|c| c.is_alphanumeric() || **c == '_')
-        .count();
+    let starts = |text: &str| text.chars().enumerate().all(|(i, c)| rest.get(i) == Some(&c));
+    let word = rest.iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
     if rest[0].is_whitespace() {
         (1, false)
     } else if starts("//") {
@@ -313,12 +285,8 @@ fn raw_string(rest: &[char]) -> Option<usize> {
     if *rest.get(start)? != '"' {
         return None;
     }
-    let closing: Vec<char> = std::iter::once('"')
-        .chain(std::iter::repeat_n('#', hashes))
-        .collect();
-    let inside = rest[start + 1..]
-        .windows(closing.len())
-        .position(|window| window == closing);
+    let closing: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', hashes)).collect();
+    let inside = rest[start + 1..].windows(closing.len()).position(|window| window == closing);
     Some(inside.map_or(rest.len(), |inside| start + 1 + inside + closing.len()))
 }
 
@@ -334,12 +302,7 @@ fn quoted(rest: &[char]) -> usize {
 fn char_or_lifetime(rest: &[char]) -> usize {
     match rest {
         ['\'', '\\', ..] | ['\'', _, '\'', ..] => quoted(rest),
-        _ => {
-            1 + rest[1..]
-                .iter()
-                .take_while(|c| c.is_alphanumeric() || **c == '_')
-                .count()
-        }
+        _ => 1 + rest[1..].iter().take_while(|c| c.is_alphanumeric() || **c == '_').count(),
     }
 }
 
