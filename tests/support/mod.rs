@@ -12,6 +12,9 @@ pub mod loopback;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod proxy;
+#[cfg(feature = "testing")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod scripted;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod wire;
