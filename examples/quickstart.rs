@@ -1,6 +1,7 @@
 //! Two workers, one lease, and a freeze: why a lock with a time to live needs fencing tokens.
 //!
 //! Run it: `cargo run --example quickstart`. It needs no feature and no service.
+#![allow(clippy::disallowed_methods, reason = "the example shows real time passing")]
 
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -5,7 +5,6 @@ mod support;
 
 use std::time::Duration;
 
-use leasehold::testing::TestClock;
 use leasehold::{Attempt, Ended, ErrorKind, Leases, LostReason, Renewal, Status};
 use support::scripted::{TTL, Verb, client, table};
 

@@ -44,8 +44,13 @@ pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duratio
             None => return Err(timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)))),
         },
     };
+    client.ensure_open(Operation::Acquire)?;
     let mut call = Call::new(client, spec, Goal::Wait, known, started);
     call.limit = limit;
+    if call.left().is_some_and(|left| left.is_zero()) {
+        call.over = true; // Nothing was sent.
+        return Err(timed_out(client, &call.spec.name, None));
+    }
     let outcome = call.perform().await?;
     let got = call.finish(outcome);
     // The lease is in the line before the place is given up: the next waits for it.

@@ -256,11 +256,12 @@ impl Core {
             return Ok(ended);
         }
         match self.send_release(None).await {
-            Ok(()) => {
+            Err(error) if !matches!(ended, Ended::Lost(_)) => Err(error),
+            // A lost lease sends one release for others' sake; nothing hangs on it.
+            _ => {
                 owed.settled();
                 Ok(ended)
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -298,13 +299,15 @@ impl Core {
             close,
             now_ms: self.client.port.late_now_ms(),
         };
+        // A lost lease sends one at the most.
+        let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
         for failures in 1.. {
             let error = match self.client.port.vacate(limit, body.clone()).await {
                 Ok((answer, _)) => return self.release_answered(release.answered(&answer, self.token.as_u64())),
                 Err(error) => error,
             };
             release.failed(error.applied);
-            if !error.kind.is_transient() || failures >= self.rules.tries {
+            if !error.kind.is_transient() || failures >= tries {
                 let error = Error::of_store(Operation::Release, self.client.description.kind, error);
                 return Err(error.for_name(&self.name));
             }
@@ -326,7 +329,10 @@ impl Core {
     }
 
     fn owe_release(&self) {
-        let debt = Debt { token: self.token.as_u64(), grant: self.grant, since: self.client.now(), burn: false };
+        // The term of a lost lease is over: a release that fails is not sent again.
+        let lost = matches!(self.ended(), Some(Ended::Lost(_)));
+        let since = if lost { Stamp::default() } else { self.client.now() };
+        let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
         self.client.owe(&self.name, &self.rules, debt);
     }
 

@@ -45,13 +45,14 @@ impl Lease {
         Fut: Future<Output = Result<T, E>>,
         E: From<Lost>,
     {
+        let shut_down = Lost::new(self.name().clone(), self.token(), LostReason::Shutdown, None);
         let finished = self.run_to_end(work).await;
         match (finished.output, finished.ended) {
             (Some(Err(error)), _) => Err(error),
             (_, Ended::Lost(lost)) => Err(E::from(lost)),
             (Some(Ok(output)), _) => Ok(output),
-            // Work is dropped only on loss.
-            (None, _) => unreachable!("work ends by itself unless the lease is lost"),
+            // Somebody has shut the client down under it.
+            (None, _) => Err(E::from(shut_down)),
         }
     }
 

@@ -85,7 +85,7 @@ impl Losses {
             LostReason::Revoked => 3,
             LostReason::ClockSuspect => 4,
             LostReason::AtMost => 5,
-            LostReason::KeeperGone => 6,
+            LostReason::KeeperGone | LostReason::Shutdown => 6,
         };
         self.0[index].fetch_add(1, Ordering::Relaxed);
     }

@@ -318,7 +318,9 @@ impl Hold {
     }
 
     fn due(&self, now: &Stamp, rules: &Rules) -> Due {
-        let over = self.left(now, rules).max(1);
+        // Only these clocks end it; a wall clock that has jumped is no reason to look again at once.
+        let by_term = rules.term().saturating_sub(now.steady_since(&self.base.since));
+        let over = by_term.min(self.longest_left(now, rules)).max(1);
         if self.under_way.is_some() {
             return Due::Wait(over);
         }

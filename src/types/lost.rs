@@ -75,6 +75,8 @@ pub enum LostReason {
     AtMost,
     /// The runtime that renewed the lease has ended.
     KeeperGone,
+    /// The client was shut down while the work was still running.
+    Shutdown,
 }
 
 impl fmt::Display for LostReason {
@@ -87,6 +89,7 @@ impl fmt::Display for LostReason {
             Self::Revoked => f.write_str("it was revoked"),
             Self::ClockSuspect => f.write_str("a clock jumped past its end and no renewal succeeded since"),
             Self::AtMost => f.write_str("the longest hold that was asked for is over"),
+            Self::Shutdown => f.write_str("the client was shut down while its work was still running"),
             Self::KeeperGone => f.write_str("the runtime that renewed it has ended"),
         }
     }
