@@ -1,5 +1,65 @@
 #![forbid(unsafe_code)]
-//! Leases on managed cloud stores.
+//! Leases on managed cloud stores: distributed locks with a time to live, renewal and fencing tokens.
+//!
+//! A lease is a lock that ends by itself. Its holder renews it while the work goes on; a dead holder is replaced; and
+//! every grant carries a [`FencingToken`] that is higher than any before it, so that the thing you protect can refuse
+//! the late write of a holder that was paused past its term.
+//!
+//! ```
+//! use leasehold::{Error, Leases, MemoryStore};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! let leases = Leases::builder(MemoryStore::new()).prefix("billing/").holder("billing-3").build()?;
+//!
+//! let total = leases
+//!     .acquire("orders/eu")
+//!     .await?
+//!     .run(|held| async move {
+//!         let token = held.token(); // goes with every write
+//!         Ok::<_, Error>(format!("done with token {token}"))
+//!     })
+//!     .await?;
+//! # assert_eq!(total, "done with token 1");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Which door do I take?
+//!
+//! | you want | take |
+//! |---|---|
+//! | work that stops when its lease is lost | [`Leases::acquire`], then [`Lease::run`] |
+//! | to try once, as a cron job does | [`Leases::try_acquire`] |
+//! | to wait, but not for ever | [`Leases::acquire_within`] |
+//! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
+//! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
+//! | to refuse late writes | [`Held::token`] at the resource; inside a process [`Fence`] |
+//! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
+//! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
+//! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
+//! | to test your own code | the feature `testing` |
+//! | a store of your own | [`Store`], and the feature `conformance` |
+//!
+//! # Stores
+//!
+//! | store | feature | for |
+//! |---|---|---|
+//! | [`MemoryStore`] | none | tests, examples, one process |
+//! | `sqlite::SqliteStore` | `sqlite` | processes of one machine |
+//! | `dynamodb::DynamoDbStore` | `dynamodb` | services and functions |
+//!
+//! # What is promised
+//!
+//! Tokens rise, always, as long as the store's conditional writes are linearizable and durable: no clock is needed.
+//! A resource that checks them atomically with its write never applies a late one. That two holders never *believe* at
+//! once needs more: clocks whose rates agree within 1 %, and pauses that some local clock sees. `docs/guarantees.md`
+//! keeps these apart.
+//!
+//! # Layers
+//!
+//! `types` are values; `time` alone reads clocks, draws chance and sleeps; `protocol` decides, without I/O; `store` is
+//! the contract and `backends` keep it; `lease` performs what `protocol` decides. `tests/layering` enforces the arrows.
 
 mod backends;
 mod fence;
