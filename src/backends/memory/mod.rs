@@ -90,7 +90,8 @@ impl MemoryStore {
         let outcome = verb(&entry.stored);
         let answer = answer(&outcome, &entry.stored, &|| self.shared.view(entry, &now));
         if let Outcome::Write(record) = outcome {
-            records.insert(name.clone(), Entry { stored: Stored::Record(record), written: now });
+            let written = if same_term(&entry.stored, &record) { entry.written } else { now };
+            records.insert(name.clone(), Entry { stored: Stored::Record(record), written });
         }
         Timed::dated(answer, self.shared.date(&now))
     }
@@ -209,6 +210,13 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("records", &self.shared.lock().len()).finish()
     }
+}
+
+/// Whether a write leaves the term running, as an ask and a revocation do: they change neither token nor version.
+fn same_term(before: &Stored, after: &Record) -> bool {
+    matches!(before, Stored::Record(before) if before.grant.is_some()
+        && after.grant.is_some()
+        && (before.token, before.version) == (after.token, after.version))
 }
 
 impl Shared {
