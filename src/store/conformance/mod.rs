@@ -122,7 +122,7 @@ pub async fn run(store: impl Store, options: Options) -> Report {
     for (excused, _) in options.excuses.iter().filter(|(excused, _)| !cases.iter().any(|c| c.sentence() == *excused)) {
         report.add(excused.clone(), Verdict::Failed("Options::excuse names a case that does not exist".into()));
     }
-    match Facts::learn(&store, &space, options.crowd).await {
+    match learn(&store, &space, options.crowd).await {
         Ok(facts) => {
             report.add(FIRST, Verdict::Passed);
             for (case, verdict) in cases.iter().zip(run_all(&cases, &store, &space, &Arc::new(facts), &options).await) {
@@ -139,6 +139,8 @@ pub async fn run(store: impl Store, options: Options) -> Report {
 }
 
 const FIRST: &str = "a first claim is granted and a read shows it";
+
+const FIRST_LIMIT: Duration = Duration::from_secs(60);
 
 type Running = Pin<Box<dyn Future<Output = Checked> + Send>>;
 
@@ -204,6 +206,18 @@ fn all() -> Vec<Case> {
         counter::cases(),
     ];
     rooms.into_iter().flatten().collect()
+}
+
+/// In a task of its own, so that a store that panics is reported like any other.
+async fn learn(store: &Arc<dyn Store>, space: &str, crowd: usize) -> Result<Facts, Stop> {
+    let mut alone = JoinSet::new();
+    let (store, space) = (Arc::clone(store), space.to_owned());
+    alone.spawn(async move { Facts::learn(&store, &space, crowd).await });
+    match within(&SystemClock, FIRST_LIMIT, alone.join_next()).await {
+        Some(Some(Ok(learnt))) => learnt,
+        Some(Some(Err(error))) => Err(Stop::Failed(format!("it panicked: {error}"))),
+        _ => Err(Stop::Failed(format!("it did not end within {FIRST_LIMIT:?}"))),
+    }
 }
 
 async fn run_all(
