@@ -43,8 +43,14 @@ async fn main() {
     println!("bytes allocated a lease:            {taken} in the client, beside {record} for the record in the store");
     println!("bytes grown a lease while renewing: {grown}");
     println!("renewals in {WATCHED:?}:                {renewals}");
-    println!("CPU:                                {:.2} % of one core", 100.0 * cpu.as_secs_f64() / WATCHED.as_secs_f64());
-    println!("CPU a renewal:                      {:.1} us, the store's part included", cpu.as_secs_f64() * 1e6 / renewals as f64);
+    println!(
+        "CPU:                                {:.2} % of one core",
+        100.0 * cpu.as_secs_f64() / WATCHED.as_secs_f64()
+    );
+    println!(
+        "CPU a renewal:                      {:.1} us, the store's part included",
+        cpu.as_secs_f64() * 1e6 / renewals as f64
+    );
     drop((warm, held));
 }
 
