@@ -16,6 +16,7 @@
 //! apply to it is reported as such, never as passed.
 
 mod bench;
+mod bodies;
 mod claims;
 mod counter;
 mod facts;
