@@ -9,8 +9,8 @@ use leasehold::protocol::record::{self, Outcome, Stored};
 use leasehold::store::Store;
 use leasehold::store::conformance::{Options, Report, Verdict, run};
 use leasehold::{
-    Answer, Ask, Asked, Claim, Claimed, Description, ListPage, Listed, Name, Page, Renew, Renewed, Revoke, Revoked,
-    StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
+    Answer, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, ListPage, Listed, Name, Page, Renew, Renewed, Revoke,
+    Revoked, Standing, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ enum Flaw {
     ListingForgetsTheLastPage,
     WritesAreNotAtomic,
     DatesAreInvented,
+    ShortTermsAreOverAtOnce,
+    ClientsJudgeAndItDoesToo,
     EveryCallFails,
     EveryCallPanics,
 }
@@ -97,6 +99,14 @@ async fn every_flaw_is_caught_by_its_case() {
 async fn racing_holders_lose_updates_on_a_store_whose_writes_are_not_atomic() {
     let report = run(Flawed::new(Flaw::WritesAreNotAtomic), Options::default().only("behind a fence")).await;
     assert!(failed(&report, "racing and dying holders lose no update behind a fence"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_judges_too_early_or_unasked_is_caught() {
+    for flaw in [Flaw::ShortTermsAreOverAtOnce, Flaw::ClientsJudgeAndItDoesToo] {
+        let report = run(Flawed::new(flaw), Options::default().only("a term that is over is told")).await;
+        assert!(failed(&report, "a term that is over is told by who judges and by nobody else"), "{flaw:?}\n{report}");
+    }
 }
 
 #[tokio::test]
@@ -284,6 +294,19 @@ impl Flawed {
         }
     }
 
+    /// Terms below a minute are the ones that the suite waits for.
+    fn judged(&self, mut view: View) -> View {
+        let short = view.record.as_ref().and_then(|record| record.ttl_ms).is_some_and(|ms| ms < 60_000);
+        if let (true, true, Standing::Held(version)) = (self.judges(), short, &view.standing) {
+            view.standing = Standing::Expired(version.clone());
+        }
+        view
+    }
+
+    fn judges(&self) -> bool {
+        matches!(self.flaw, Flaw::ShortTermsAreOverAtOnce | Flaw::ClientsJudgeAndItDoesToo)
+    }
+
     fn found(&self, name: &Name, prefix: &str) -> bool {
         match self.flaw {
             Flaw::PrefixIgnoresCase => name.as_str().to_lowercase().starts_with(&prefix.to_lowercase()),
@@ -302,6 +325,9 @@ impl Store for Flawed {
     fn describe(&self) -> Description {
         let mut about = Description::new("flawed", format!("{:?}", self.flaw));
         about.renew_batch = 10;
+        if self.flaw == Flaw::ShortTermsAreOverAtOnce {
+            about.judge = ExpiryJudge::Store;
+        }
         about
     }
 
@@ -371,7 +397,7 @@ impl Store for Flawed {
             let neighbour = records.range(..name.clone()).next_back().map(|(_, stored)| stored.view());
             return self.answer(neighbour.unwrap_or_else(|| records.get(name).map_or_else(View::absent, Stored::view)));
         }
-        self.answer(self.stored(name).view())
+        self.answer(self.judged(self.stored(name).view()))
     }
 
     async fn list(&self, prefix: &str, page: Option<Page>) -> Answer<ListPage> {
