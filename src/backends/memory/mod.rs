@@ -256,15 +256,16 @@ impl Shared {
         let records = self.lock();
         let after = page.map_or("", |page| page.0.as_str());
         let mut found = records.iter().filter(|(name, _)| name.as_str().starts_with(prefix) && name.as_str() > after);
-        let (mut leases, mut skipped) = (Vec::new(), 0);
+        let (mut leases, mut skipped, mut last) = (Vec::new(), 0, None);
         for (name, entry) in found.by_ref().take(PAGE) {
+            last = Some(name);
             match &entry.stored {
                 Stored::Unreadable(_) => skipped += 1,
                 _ => leases.push(Listed { name: name.clone(), view: self.view(entry, now) }),
             }
         }
         let more = found.next().is_some();
-        let next = leases.last().filter(|_| more).map(|last: &Listed| Page(last.name.as_str().to_owned()));
+        let next = last.filter(|_| more).map(|last| Page(last.as_str().to_owned()));
         ListPage { leases, skipped, next }
     }
 }
