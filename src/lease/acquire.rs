@@ -99,7 +99,7 @@ async fn prepare(client: &Arc<Client>, operation: Operation, background: bool) -
     Ok(started)
 }
 
-/// One call under way. Dropped half-way it gives up, and what it owes is owed.
+/// One call under way. Dropped half-way it gives up, and what it owes is owed. What it has watched is kept.
 struct Call<'a> {
     client: &'a Arc<Client>,
     spec: Spec,
@@ -114,7 +114,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(client: &'a Arc<Client>, spec: Spec, goal: Goal, known: u64, started: Stamp) -> Self {
-        let machine = Acquire::new(goal, known);
+        let machine = Acquire::new(goal, known).watching(client.watched.of(&spec.name));
         let (limit, last_seen, last_error) = (None, None, None);
         Self { client, spec, machine, started, limit, last_seen, last_error, doubt: false, over: false }
     }
@@ -304,6 +304,7 @@ impl Drop for Call<'_> {
             let step = self.on(Event::GiveUp);
             self.owe(step);
         }
+        self.client.watched.keep(&self.spec.name, self.machine.watched());
     }
 }
 
