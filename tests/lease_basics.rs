@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use leasehold::{Attempt, Ended, ErrorKind, Leases, LostReason, Renewal, Status};
-use support::scripted::{TTL, Verb, client, table};
+use support::scripted::{Fault, TTL, Verb, client, table};
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_acquired_renewed_and_released() {
@@ -121,4 +121,30 @@ async fn manual_renewal_sends_nothing_by_itself() {
     drop(lease);
     leases.flush().await;
     assert_eq!(store.count(Verb::Release), 1);
+}
+
+/// The waiter must not claim before the release was answered: its claim would be refused by our own old record, and it
+/// would wait a whole poll.
+#[tokio::test(start_paused = true)]
+async fn a_local_waiter_claims_after_the_release_was_answered_and_not_before() {
+    for drop_it in [false, true] {
+        let (store, clock) = table();
+        let leases = client(&store, &clock, "a");
+        let lease = leases.acquire("job").await.unwrap();
+        let waiter = {
+            let leases = leases.clone();
+            tokio::spawn(async move { leases.acquire("job").await.unwrap() })
+        };
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        store.forget_calls();
+        store.on(Verb::Release).fault(Fault::AnswerLate(Duration::from_millis(40)));
+        let started = tokio::time::Instant::now();
+        match drop_it {
+            true => drop(lease),
+            false => drop(lease.release().await.unwrap()),
+        }
+        waiter.await.unwrap().release().await.unwrap();
+        assert!((40..50).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+        assert_eq!((store.count(Verb::Claim), store.count(Verb::Read)), (1, 0), "drop: {drop_it}");
+    }
 }

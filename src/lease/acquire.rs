@@ -65,7 +65,9 @@ pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duratio
 pub(super) async fn once(client: &Arc<Client>, spec: Spec, goal: Goal) -> Result<Attempt, Error> {
     let started = prepare(client, Operation::Acquire, spec.background).await?;
     match client.lines.before(&spec.name) {
-        Before::Holder(core) if core.judge().is_none() => return Ok(Attempt::Held(local(client, &core))),
+        Before::Holder(core) if core.judge().is_none() || core.is_in_the_way() => {
+            return Ok(Attempt::Held(local(client, &core)));
+        }
         Before::Waiters => return Ok(Attempt::Held(unknown())),
         Before::Nobody | Before::Holder(_) => {}
     }
@@ -104,7 +106,7 @@ async fn prepare(client: &Arc<Client>, operation: Operation, background: bool) -
     Ok(started)
 }
 
-/// One call under way. Dropped half-way it gives up, and what it owes is owed.
+/// One call under way. Dropped half-way it gives up, and what it owes is owed. What it has watched is kept.
 struct Call<'a> {
     client: &'a Arc<Client>,
     spec: Spec,
@@ -119,7 +121,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(client: &'a Arc<Client>, spec: Spec, goal: Goal, known: u64, started: Stamp) -> Self {
-        let machine = Acquire::new(goal, known);
+        let machine = Acquire::new(goal, known).watching(client.watched.of(&spec.name));
         let (limit, last_seen, last_error) = (None, None, None);
         Self { client, spec, machine, started, limit, last_seen, last_error, doubt: false, over: false }
     }
@@ -206,7 +208,7 @@ impl<'a> Call<'a> {
     fn owe(&mut self, step: Step) -> Next {
         if let Some(debt) = step.owed {
             self.doubt |= debt.burn;
-            self.client.owe(&self.spec.name, &self.spec.rules, debt);
+            self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
         }
         self.over |= matches!(step.next, Next::Done(_));
         step.next
@@ -309,6 +311,7 @@ impl Drop for Call<'_> {
             let step = self.on(Event::GiveUp);
             self.owe(step);
         }
+        self.client.watched.keep(&self.spec.name, self.machine.watched());
     }
 }
 

@@ -18,6 +18,7 @@ use super::line::Lines;
 use super::port::Port;
 use super::request::{Attempt, Request};
 use super::stats::{Losses, Stats};
+use super::watched::Watched;
 use crate::protocol::acquire::Dice;
 use crate::protocol::rules::Rules;
 use crate::store::Store;
@@ -46,6 +47,7 @@ pub(super) struct Client {
     pub(super) keeper: Keeper,
     pub(super) teller: Teller,
     pub(super) losses: Losses,
+    pub(super) watched: Watched,
     closed: AtomicBool,
 }
 
@@ -201,6 +203,7 @@ impl Client {
             debts: Debts::default(),
             teller: Teller::new(),
             losses: Losses::default(),
+            watched: Watched::default(),
             closed: AtomicBool::new(false),
         }
     }

@@ -47,6 +47,8 @@ struct Inner {
     taken_by: Option<Label>,
     handed_over: bool,
     release_begun: bool,
+    /// Whether the store has answered the release, or is not going to.
+    release_over: bool,
 }
 
 impl Core {
@@ -76,6 +78,7 @@ impl Core {
                 taken_by: None,
                 handed_over: false,
                 release_begun: false,
+                release_over: false,
             }),
         })
     }
@@ -106,6 +109,22 @@ impl Core {
         let time = self.client.port.time();
         self.change(|inner, now| inner.hold.tick(now, &time, &self.rules));
         self.ended()
+    }
+
+    /// Whether the next in line has to wait for it: until its release was answered, not only begun.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        let inner = self.lock();
+        match inner.hold.state() {
+            State::Held | State::Jeopardy => true,
+            State::Ended => !inner.handed_over && !inner.release_over,
+            State::Lost(_) => false,
+        }
+    }
+
+    /// The store has answered the release, or is not going to: the next in line may go.
+    pub(super) fn release_is_over(&self) {
+        self.lock().release_over = true;
+        self.client.lines.over(self);
     }
 
     pub(super) fn is_in_jeopardy(&self) -> bool {
@@ -225,6 +244,7 @@ impl Core {
             inner.handed_over = true;
             inner.hold.end();
         });
+        self.client.lines.over(self);
         self.until_not_under_way().await;
         let data = self.lock().data.clone();
         Ok(Handover {
@@ -239,7 +259,7 @@ impl Core {
     /// Ends the grant and tells the store; repeats the same body until it is answered.
     ///
     /// Dropped half-way, or without an answer, the release is owed.
-    pub(super) async fn release(&self) -> Result<Ended, Error> {
+    pub(super) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
         self.judge();
         let first = self.change(|inner, _| {
             inner.hold.end();
@@ -248,32 +268,33 @@ impl Core {
         if !first {
             return Ok(self.ended().unwrap_or(Ended::Released));
         }
-        let mut owed = OwedRelease(Some(self));
+        let mut owed = OwedRelease { core: self, settled: false };
         self.until_not_under_way().await;
         let ended = self.ended().unwrap_or(Ended::Released);
         if !self.is_worth_a_release(&ended) {
-            owed.settled();
+            owed.settled = true;
             return Ok(ended);
         }
         match self.send_release(None).await {
             Err(error) if !matches!(ended, Ended::Lost(_)) => Err(error),
             // A lost lease sends one release for others' sake; nothing hangs on it.
             _ => {
-                owed.settled();
+                owed.settled = true;
                 Ok(ended)
             }
         }
     }
 
     /// Ends the grant without waiting: the release is owed.
-    pub(super) fn release_later(&self) {
+    pub(super) fn release_later(self: &Arc<Self>) {
         let owed = self.change(|inner, _| {
             inner.hold.end();
             !std::mem::replace(&mut inner.release_begun, true)
         });
         let ended = self.ended().unwrap_or(Ended::Released);
-        if owed && self.is_worth_a_release(&ended) {
-            self.owe_release();
+        match owed && self.is_worth_a_release(&ended) {
+            true => self.owe_release(),
+            false => self.client.lines.over(self),
         }
     }
 
@@ -328,12 +349,16 @@ impl Core {
         Err(Error::new(kind, Operation::Release, why).for_name(&self.name).written_if(written))
     }
 
-    fn owe_release(&self) {
+    fn owe_release(self: &Arc<Self>) {
         // The term of a lost lease is over: a release that fails is not sent again.
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
-        self.client.owe(&self.name, &self.rules, debt);
+        self.client.owe(&self.name, &self.rules, debt, Some(Arc::clone(self)));
+        if !self.background {
+            // Nobody sends it before the next call: the next in line is that call.
+            self.release_is_over();
+        }
     }
 
     async fn until(&self, done: impl Fn(&Inner) -> bool) {
@@ -379,7 +404,6 @@ impl Core {
             (State::Jeopardy, State::Held) => told(|name, token| Event::Recovered { name, token }),
             (_, State::Lost(_)) => self.tell_loss(),
             (_, State::Ended) => {
-                self.client.lines.over(self);
                 self.client.keeper.forget(self);
                 told(|name, token| Event::Released { name, token });
             }
@@ -461,19 +485,17 @@ impl Drop for Abandoned<'_> {
     }
 }
 
-/// A release under way: owed when it is dropped.
-struct OwedRelease<'a>(Option<&'a Core>);
-
-impl OwedRelease<'_> {
-    fn settled(&mut self) {
-        self.0 = None;
-    }
+/// A release under way: owed when it is dropped without having been settled.
+struct OwedRelease<'a> {
+    core: &'a Arc<Core>,
+    settled: bool,
 }
 
 impl Drop for OwedRelease<'_> {
     fn drop(&mut self) {
-        if let Some(core) = self.0 {
-            core.owe_release();
+        match self.settled {
+            true => self.core.release_is_over(),
+            false => self.core.owe_release(),
         }
     }
 }

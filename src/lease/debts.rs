@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use tokio::sync::Notify;
 
 use super::client::Client;
+use super::core::Core;
 use crate::protocol::cleanup::{Cleanup, Debt, Settlement};
 use crate::protocol::rules::Rules;
 use crate::types::{Name, Stamp, Vacate};
@@ -33,17 +34,20 @@ pub(super) struct Owed {
     cleanup: Cleanup,
     since: Stamp,
     after: u64,
+    /// The lease whose release this is: it stands in the way of the next in line until it was tried.
+    of: Option<Arc<Core>>,
 }
 
 impl Client {
     /// Something is owed from now on. Never waits, needs no runtime.
-    pub(super) fn owe(&self, name: &Name, rules: &Arc<Rules>, debt: Debt) {
+    pub(super) fn owe(&self, name: &Name, rules: &Arc<Rules>, debt: Debt, of: Option<Arc<Core>>) {
         let owed = Owed {
             name: name.clone(),
             rules: Arc::clone(rules),
             cleanup: Cleanup::new(debt),
             since: self.now(),
             after: 0,
+            of,
         };
         self.debts.lock().waiting.push(owed);
         self.debts.changed.notify_waiters();
@@ -143,6 +147,9 @@ impl UnderWay {
             now_ms: client.port.late_now_ms(),
         };
         let answer = client.port.vacate(Duration::from_nanos(owed.rules.attempt), body).await;
+        if let Some(core) = owed.of.take() {
+            core.release_is_over();
+        }
         let (now, jitter) = (client.now(), client.jitter());
         let settlement = match &answer {
             Ok((answer, _)) => owed.cleanup.answered(answer, &now, &owed.rules, jitter),

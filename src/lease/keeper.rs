@@ -144,6 +144,8 @@ impl Drop for Gone {
         client.port.run_on(None);
         for core in client.lines.cores().into_iter().filter(|core| core.background) {
             core.lose(Loss::KeeperGone);
+            // A release that it had in hand is sent by the next keeper; nobody has to wait for that.
+            core.release_is_over();
         }
     }
 }

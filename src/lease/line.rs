@@ -108,7 +108,7 @@ impl Lines {
 
 impl Line {
     fn live_holder(&self) -> Option<Arc<Core>> {
-        self.holder.as_ref()?.upgrade().filter(|core| core.ended().is_none())
+        self.holder.as_ref()?.upgrade().filter(|core| core.is_in_the_way())
     }
 
     fn call_next(&self) {
@@ -154,7 +154,9 @@ impl Place {
             }
         };
         // Judged outside the lock: it may find the holder over and say so to this line.
-        match holder.filter(|holder| holder.judge().is_none()) {
+        match holder.filter(|holder| holder.judge().is_none() || holder.is_in_the_way()) {
+            // One that is being released tells when it is over.
+            Some(holder) if holder.left().is_zero() => Err(LOOK),
             Some(holder) => Err(holder.left().clamp(Duration::from_millis(1), LOOK)),
             None => Ok(self.client.lines.lock().get(&self.name).map_or(0, |line| line.known)),
         }

@@ -17,6 +17,7 @@ mod port;
 mod request;
 mod run;
 mod stats;
+mod watched;
 
 pub use admin::{Inspection, Inspections, Status};
 pub use builder::{LeasesBuilder, Renewal, Takeover};

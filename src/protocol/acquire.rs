@@ -178,6 +178,16 @@ impl Acquire {
         }
     }
 
+    /// Goes on with what earlier calls of this client have watched of this name.
+    pub fn watching(self, observer: Observer) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// What was watched, for the next call.
+    pub fn watched(&self) -> &Observer {
+        &self.observer
+    }
+
     /// Takes in one event.
     pub fn on(&mut self, event: Event<'_>, at: At<'_>, rules: &Rules) -> Step {
         if self.over {

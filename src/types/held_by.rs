@@ -31,7 +31,7 @@ impl HeldBy {
         self.closed
     }
 
-    /// For how long this call has seen the record unchanged.
+    /// For how long this client has seen the record unchanged, over all its calls for this name.
     pub fn unchanged_for(&self) -> Duration {
         self.unchanged_for
     }
