@@ -110,7 +110,7 @@ pub(crate) fn is_connection_failure(error: &SdkError<UpdateItemError, HttpRespon
 
 /// What the operating system said, if it said anything.
 pub(crate) fn io_cause(error: &(dyn Error + 'static)) -> Option<ErrorKind> {
-    let causes = iter::successors(Some(error), |error| error.source());
+    let causes = iter::successors(Some(error), |&error| error.source());
     let io = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
     io.last().map(io::Error::kind)
 }
