@@ -1,0 +1,37 @@
+//! What the tests share and the library does not know of.
+
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test target uses its own part"
+)]
+pub mod emulator;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test target uses its own part"
+)]
+pub mod faults;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test target uses its own part"
+)]
+pub mod loopback;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test target uses its own part"
+)]
+pub mod proxy;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test target uses its own part"
+)]
+pub mod wire;
