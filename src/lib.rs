@@ -78,3 +78,9 @@ pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
 pub use types::*;
+
+/// Leases in a SQLite file.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use crate::backends::sqlite::SqliteStore;
+}
