@@ -279,3 +279,27 @@ fn wrong_shape(found: &str) -> StoreError {
         "there is a table leasehold of another shape: {found}; use another file, or rename that table"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_connection_waits_for_the_disk_and_for_others_not_longer_than_half_a_second() {
+        let folder = std::env::temp_dir().join(format!("leasehold-file-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (place, first) = open(&folder.join("leases.db")).unwrap();
+        let mut lane = Some(first);
+        let number = |connection: &Connection, what: &str| -> i64 {
+            connection.query_row(&format!("PRAGMA {what}"), [], |row| row.get(0)).unwrap()
+        };
+        for _ in 0..2 {
+            let connection = place.connected(&mut lane).unwrap();
+            assert_eq!(pragma(connection, "journal_mode").unwrap(), "wal");
+            assert_eq!(number(connection, "synchronous"), 2, "2 is FULL");
+            assert_eq!(number(connection, "busy_timeout"), 500);
+            lane = None; // the next one is opened anew
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
