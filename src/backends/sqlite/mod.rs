@@ -56,6 +56,23 @@ impl SqliteStore {
     ///
     /// # Cancel safety
     /// Dropping the future leaves at most an empty table behind.
+    ///
+    /// # Examples
+    /// ```
+    /// use leasehold::Leases;
+    /// use leasehold::sqlite::SqliteStore;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), leasehold::Error> {
+    /// # let path = std::env::temp_dir().join(format!("leasehold-example-{}.db", std::process::id()));
+    /// let store = SqliteStore::open(&path).await?;
+    /// let leases = Leases::builder(store).holder("billing-3").build()?;
+    /// let lease = leases.acquire("orders/eu").await?;
+    /// lease.release().await?;
+    /// # std::fs::remove_file(&path).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
         let opened = blocking(move || file::open(&path)).await;
