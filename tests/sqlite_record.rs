@@ -95,7 +95,7 @@ fn each_rule_that_is_broken_in_the_sql_is_seen_and_is_broken_in_the_same_way_in_
         Broken::TakeoverByCounterOnly,
         Broken::ClosedIdentityWithoutToken,
     ];
-    let cases = samples(4000);
+    let cases = samples(2000);
     let whole = whole();
     let right: Vec<_> = cases.iter().map(|(stored, verb)| expected(stored, verb)).collect();
     drop(whole);
