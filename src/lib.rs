@@ -86,3 +86,9 @@ pub mod dynamodb {
 
     pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
 }
+
+/// Leases in a SQLite file (feature `sqlite`).
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use crate::backends::sqlite::SqliteStore;
+}

@@ -28,7 +28,10 @@ impl Proof {
     }
 
     /// The grant, for the stores' own conditions only: it is a secret.
-    #[allow(dead_code, reason = "for conditions in the caller's own transactions, which come with fencing at the resource")]
+    #[allow(
+        dead_code,
+        reason = "for conditions in the caller's own transactions, which come with fencing at the resource"
+    )]
     pub(crate) fn grant(&self) -> Grant {
         self.grant
     }
