@@ -80,10 +80,14 @@ impl Observer {
         if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version)) {
             return;
         }
+        let since = match &self.seen {
+            Some(seen) if Broken::CountNotRestarted.on() => seen.since,
+            _ => *now,
+        };
         let (watch, until_ms) = record.map_or((None, None), end_of);
         self.seen = Some(Seen {
             version: version.clone(),
-            since: *now,
+            since,
             watch: watch.map(|ms| clocks.watch(ms)),
             until: until_ms.map(|ms| clocks.units(ms)),
         });
@@ -114,9 +118,6 @@ fn end_of(record: &Record) -> (Option<u64>, Option<u64>) {
 }
 
 fn same_write(a: &Version, b: &Version) -> bool {
-    if Broken::CountNotRestarted.on() {
-        return true;
-    }
     match (a.as_write(), b.as_write()) {
         (Some((_, None, a)), Some((_, None, b))) if Broken::ClosedIdentityWithoutToken.on() => a == b,
         (Some((_, _, a)), Some((_, _, b))) if Broken::TakeoverByCounterOnly.on() => a == b,
