@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use leasehold::protocol::acquire::Goal;
 use leasehold::protocol::broken::Broken;
+use leasehold::protocol::broken::switch::Guard;
 use leasehold::protocol::rules::Ratio;
 use stateright::{Checker, HasDiscoveries, Model as _};
 
 use crate::Model;
+use crate::configurations::{explore, print_trace};
 use crate::monitor::Invariant;
 use crate::setup::{Left, Setup};
-use crate::world::Action;
 
 /// More states than any refutation needs.
 const ENOUGH: usize = 6_000_000;
@@ -32,26 +33,36 @@ fn every_broken_rule_is_refuted() {
     assert!(survivors.is_empty(), "not refuted: {survivors:?}");
 }
 
+/// Else a refutation would say nothing about the rule.
+#[test]
+fn the_same_worlds_are_safe_with_nothing_broken() {
+    let _guard = Guard::nothing_broken();
+    for Refutation { broken, setup, .. } in refutations() {
+        explore(setup.with(|s| s.title = "a refutation's world, whole")).assert_safe(&format!("{broken:?}"));
+    }
+}
+
 impl Refutation {
     /// Looks for the shortest trace, breadth first on one thread. The rule, if there is none.
     fn survives(self) -> Option<Broken> {
         let _guard = self.broken.switch_on();
         let found = HasDiscoveries::AnyOf(BTreeSet::from([self.violates.name()]));
-        let checker = Model::new(self.setup).seeking(self.violates).checker().finish_when(found).target_state_count(ENOUGH).spawn_bfs().join();
+        let checker = Model::new(self.setup)
+            .seeking(self.violates)
+            .checker()
+            .finish_when(found)
+            .target_state_count(ENOUGH)
+            .spawn_bfs()
+            .join();
         let path = checker.discovery(self.violates.name());
-        let steps = path.as_ref().map_or("none found".into(), |path| (path.clone().into_states().len() - 1).to_string());
+        let steps =
+            path.as_ref().map_or("none found".into(), |path| (path.clone().into_states().len() - 1).to_string());
         let states = checker.unique_state_count();
         println!("| {:?} | {:?} | {steps} | {states} |", self.broken, self.violates);
         if std::env::var_os("LEASEHOLD_TRACES").is_some() {
-            path.iter().for_each(|path| print_trace(path.clone().into_actions()));
+            path.iter().for_each(|path| print_trace(&path.clone().into_actions()));
         }
         path.is_none().then_some(self.broken)
-    }
-}
-
-fn print_trace(actions: Vec<Action>) {
-    for (at, action) in actions.iter().enumerate() {
-        println!("    {:>2} {action:?}", at + 1);
     }
 }
 

@@ -106,9 +106,12 @@ impl Model {
         }
         let claim = Box::new(self.claim(proposal));
         run.stage = Stage::Ready(claim);
-        world.clients[c].grants += u8::from(world.clients[c].acquire.as_ref().is_some_and(
-            |run| matches!(&run.stage, Stage::Ready(claim) if claim.grant == fresh),
-        ));
+        world.clients[c].grants += u8::from(
+            world.clients[c]
+                .acquire
+                .as_ref()
+                .is_some_and(|run| matches!(&run.stage, Stage::Ready(claim) if claim.grant == fresh)),
+        );
         if !self.setup.slow_send {
             self.send_claim(world, c);
         }
@@ -177,7 +180,7 @@ impl Model {
         let was_lost = matches!(run.machine.state(), State::Lost(_));
         let body = run.machine.renewal(&now, time, &self.setup.rules);
         run.renewals -= 1;
-                let renew = Renew {
+        let renew = Renew {
             name: self.name.clone(),
             token: run.machine.token,
             grant: run.machine.grant,
@@ -305,7 +308,9 @@ impl Model {
     fn settled(&self, world: &mut World, c: usize, lane: Lane, judge: impl FnOnce(&mut Owing) -> Settlement) {
         let now = self.stamp(world, c).boot;
         let Lane::Debt(grant) = lane else { return };
-        let Some(at) = world.clients[c].debts.iter().position(|owing| owing.machine.debt.grant == grant) else { return };
+        let Some(at) = world.clients[c].debts.iter().position(|owing| owing.machine.debt.grant == grant) else {
+            return;
+        };
         let owing = &mut world.clients[c].debts[at];
         match judge(owing) {
             Settlement::Settled => world.ghosts.cleanup_settled(grant),

@@ -190,7 +190,12 @@ pub(crate) enum Action {
     SendRelease(usize),
     CleanUp(usize, Grant),
     /// The store acts on a request, by a clock that is so far off; `keep`: the network has one more copy.
-    Store { request: usize, what: What, skew: i64, keep: bool },
+    Store {
+        request: usize,
+        what: What,
+        skew: i64,
+        keep: bool,
+    },
     Receive(usize, Lane),
     /// Time-out, cancellation or a lost answer: nobody knows whether it was or will be applied.
     Lose(usize, Lane),
