@@ -80,10 +80,14 @@ impl Observer {
         if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version)) {
             return;
         }
+        let since = match &self.seen {
+            Some(seen) if Broken::CountNotRestarted.on() => seen.since,
+            _ => *now,
+        };
         let (watch, until_ms) = record.map_or((None, None), end_of);
         self.seen = Some(Seen {
             version: version.clone(),
-            since: *now,
+            since,
             watch: watch.map(|ms| clocks.watch(ms)),
             until: until_ms.map(|ms| clocks.units(ms)),
         });
@@ -114,12 +118,70 @@ fn end_of(record: &Record) -> (Option<u64>, Option<u64>) {
 }
 
 fn same_write(a: &Version, b: &Version) -> bool {
-    if Broken::CountNotRestarted.on() {
-        return true;
-    }
     match (a.as_write(), b.as_write()) {
         (Some((_, None, a)), Some((_, None, b))) if Broken::ClosedIdentityWithoutToken.on() => a == b,
         (Some((_, _, a)), Some((_, _, b))) if Broken::TakeoverByCounterOnly.on() => a == b,
         _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::rules::Ratio;
+    use crate::types::{Closed, Grant};
+
+    const CLOCKS: Clocks = Clocks {
+        rho: Ratio { num: 1, den: 100 },
+        kappa: 10,
+        date_grain: 10,
+        milli: 1,
+        widest: 1000,
+        oldest: 1000,
+        floor_ms: (0, 0),
+    };
+
+    fn at(t: u64) -> Stamp {
+        Stamp { boot: t, mono: t, raw: t, real: t }
+    }
+
+    fn held(version: u64) -> Record {
+        let grant = Some(Grant::from_bits(1));
+        Record { token: 7, grant, version: Some(version), ttl_ms: Some(100), ..Record::default() }
+    }
+
+    fn judged(observer: &mut Observer, record: &Record, t: u64) -> Option<Expect> {
+        match observer.judge(&View::of(record.clone()), &at(t), None, &CLOCKS) {
+            Judgement::Claimable(expect) => Some(expect),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_write_is_taken_for_dead_after_its_term_on_the_slowest_clock_and_not_before() {
+        let (mut observer, record) = (Observer::default(), held(1));
+        assert_eq!(judged(&mut observer, &record, 0), None);
+        assert_eq!(judged(&mut observer, &record, 100), None);
+        assert_eq!(judged(&mut observer, &record, 101), Some(Expect::Expired(Version::of(&record))));
+    }
+
+    #[test]
+    fn a_new_write_restarts_the_count_and_is_the_one_that_is_claimed() {
+        let mut observer = Observer::default();
+        assert_eq!(judged(&mut observer, &held(1), 0), None);
+        assert_eq!(judged(&mut observer, &held(2), 90), None);
+        assert_eq!(judged(&mut observer, &held(2), 190), None);
+        assert_eq!(judged(&mut observer, &held(2), 191), Some(Expect::Expired(Version::of(&held(2)))));
+    }
+
+    #[test]
+    fn a_record_closed_by_another_token_is_another_write() {
+        let closed = Some(Closed { for_ms: Some(100), until_ms: None, by: Some(7) });
+        let first = Record { grant: None, closed, ..held(1) };
+        let second = Record { token: 8, ..first.clone() };
+        let mut observer = Observer::default();
+        assert_eq!(judged(&mut observer, &first, 0), None);
+        assert_eq!(judged(&mut observer, &second, 101), None);
+        assert_eq!(judged(&mut observer, &second, 202), Some(Expect::Expired(Version::of(&second))));
     }
 }

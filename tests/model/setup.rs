@@ -1,0 +1,123 @@
+//! A configuration of the model: the constants of the protocol, small, and how much may happen.
+
+use leasehold::protocol::acquire::Goal;
+use leasehold::protocol::rules::{Clocks, Ratio, Rules};
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) title: &'static str,
+    pub(crate) rules: Rules,
+    /// True time ends after so many ticks.
+    pub(crate) ticks: u64,
+    /// Units of a clock in one tick of true time: the store's, and each client's.
+    pub(crate) scale: u64,
+    pub(crate) rates: [u64; 2],
+    /// By how many units a server of the store's fleet is off, either way.
+    pub(crate) skew: i64,
+    /// Acquires and their kind, by client.
+    pub(crate) attempts: [u8; 2],
+    pub(crate) goals: [Goal; 2],
+    /// Renewals of one grant.
+    pub(crate) renewals: u8,
+    /// Whether a decided claim may leave later.
+    pub(crate) slow_send: bool,
+    /// Whether no time passes while anything is on its way.
+    pub(crate) prompt: bool,
+    pub(crate) release: bool,
+    /// A release may close the record for so long.
+    pub(crate) closing: Option<u64>,
+    pub(crate) set_data: bool,
+    /// How long a freeze lasts, in ticks.
+    pub(crate) freeze: u64,
+    /// How long nothing is acquired after a deletion.
+    pub(crate) quiet: u64,
+    pub(crate) left: Left,
+}
+
+/// How much may still happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Left {
+    /// Lost answers, time-outs and definite failures.
+    pub(crate) faults: u8,
+    /// Copies made by the network.
+    pub(crate) copies: u8,
+    pub(crate) give_ups: u8,
+    pub(crate) crashes: u8,
+    pub(crate) hand_overs: u8,
+    pub(crate) resumes: u8,
+    pub(crate) revokes: u8,
+    pub(crate) forces: u8,
+    pub(crate) asks: u8,
+    pub(crate) deletions: u8,
+    pub(crate) freezes: u8,
+    pub(crate) jumps: u8,
+    pub(crate) writes: u8,
+}
+
+/// True time begins here, so that no date is below zero.
+pub(crate) const START: u64 = 20;
+
+impl Setup {
+    /// Observation only, nothing but faults, no rates.
+    pub(crate) fn observed(title: &'static str) -> Self {
+        let clocks = Clocks {
+            rho: Ratio { num: 0, den: 1 },
+            kappa: 0,
+            date_grain: 1,
+            milli: 1,
+            widest: 100,
+            oldest: 100,
+            floor_ms: (0, 0),
+        };
+        let rules = Rules {
+            clocks,
+            ttl: 2,
+            margin: 0,
+            attempt: 0,
+            renew_every: 0,
+            poll: 1,
+            use_store_time: false,
+            has_store_time: false,
+            manual: false,
+            native: false,
+            data_in_every_renewal: false,
+            tries: 3,
+        };
+        Self {
+            title,
+            rules,
+            ticks: 5,
+            scale: 1,
+            rates: [1, 1],
+            skew: 0,
+            attempts: [1, 1],
+            goals: [Goal::Wait, Goal::Wait],
+            renewals: 1,
+            slow_send: false,
+            prompt: false,
+            release: false,
+            closing: None,
+            set_data: false,
+            freeze: 0,
+            quiet: 0,
+            left: Left { faults: 1, ..Left::default() },
+        }
+    }
+
+    /// With `expires_at` and dates that are off by up to kappa.
+    pub(crate) fn dated(title: &'static str, kappa: u64) -> Self {
+        let mut setup = Self::observed(title);
+        setup.rules.use_store_time = true;
+        setup.rules.has_store_time = true;
+        setup.rules.clocks.kappa = kappa;
+        setup.skew = i64::try_from(kappa).unwrap_or(0);
+        setup
+    }
+
+    /// With changes.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
