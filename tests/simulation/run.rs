@@ -261,7 +261,7 @@ fn notice_panics() {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             PANICS.with(|panics| panics.borrow_mut().push(info.to_string()));
-            if std::thread::current().name() != Some(SIMULATING) {
+            if std::env::var_os("LEASEHOLD_SEED").is_some() || std::thread::current().name() != Some(SIMULATING) {
                 before(info);
             }
         }));
