@@ -84,14 +84,15 @@ impl Checks {
         self.violation.as_deref()
     }
 
-    /// The highest token that an acquire of this name has returned so far.
-    pub fn returned(&self, name: &Name) -> u64 {
-        self.returned.get(name).copied().unwrap_or(0)
+    /// The highest token of each name that an acquire has returned so far.
+    pub fn returned(&self) -> BTreeMap<Name, u64> {
+        self.returned.clone()
     }
 
     /// An acquire that began when `before` was the highest token has returned this lease.
-    pub fn acquired(&mut self, live: Live, before: u64) {
+    pub fn acquired(&mut self, live: Live, before: &BTreeMap<Name, u64>) {
         let (name, token) = (live.held.name().clone(), live.held.token().as_u64());
+        let before = before.get(&name).copied().unwrap_or(0);
         self.counts.grants += 1;
         if token <= before {
             self.fail(format!("I2: {name}: token {token} was granted to one who began after {before} had returned"));

@@ -28,6 +28,8 @@ use run::{Report, SIMULATING, simulate};
 
 /// The seeds of the ordinary run.
 const SEEDS: u64 = 4_000;
+/// After so many violations no more are looked for.
+const ENOUGH: u64 = 20;
 
 #[test]
 fn nothing_is_violated_whatever_goes_wrong() {
@@ -63,11 +65,14 @@ fn the_same_seed_twice_is_the_same_run() {
 
 /// Runs so many seeds; the first violation fails and says how to see it again.
 fn explore(seeds: u64) {
-    let (found, counts) = search(0..seeds, seeds);
+    let (found, counts) = search(0..seeds, ENOUGH);
     println!("{seeds} seeds: {counts:?}");
     if let Some(report) = found.first() {
         let seed = report.seed;
         println!("{}", on_a_thread(seed, true));
+        for report in &found {
+            println!("seed {}: {}", report.seed, report.violation.as_deref().unwrap_or_default());
+        }
         panic!(
             "seed {seed}: {}\nreplay: LEASEHOLD_SEED={seed} cargo test --features testing,serde,__broken --test \
              simulation nothing_is_violated_whatever -- --nocapture",

@@ -1,5 +1,6 @@
 //! What the processes do: acquire, work, store payloads, end in every way; and an operator.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ impl Worker {
             self.idle().await;
             let number = self.chance.between(0, self.world.plan.names as u64 - 1) as usize;
             let name = self.world.name(number);
-            let before = self.world.checks(|checks| checks.returned(&name));
+            let before = self.world.checks(|checks| checks.returned());
             let Some(got) = self.cancel().of(self.acquire(&name)).await else {
                 self.cancelled("acquire");
                 continue;
             };
             match got {
-                Ok(Some(lease)) => self.hold(lease, before).await,
+                Ok(Some(lease)) => self.hold(lease, &before).await,
                 Ok(None) => {}
                 Err(error) => self.expect(&error),
             }
@@ -78,7 +79,7 @@ impl Worker {
         }
     }
 
-    async fn hold(&self, lease: Lease, before: u64) {
+    async fn hold(&self, lease: Lease, before: &BTreeMap<Name, u64>) {
         let (name, token, held) = (lease.name().clone(), lease.token(), lease.held());
         let (id, gate) = (self.world.next_id(), Arc::clone(self.process.clock.gate()));
         self.world.note("acquired", self.process.id, token.as_u64(), id);
@@ -111,7 +112,6 @@ impl Worker {
 
     async fn use_it(&self, held: &Held, lease: Option<&Lease>) {
         let until = self.world.now() + self.chance.up_to(self.plan.holds);
-        let mut number = 0;
         while self.world.now() < until && !self.world.is_healed() {
             self.world.sleep(self.chance.up_to(self.plan.ttl / 4)).await;
             self.act(held);
@@ -122,8 +122,8 @@ impl Worker {
                 self.told(self.cancel().of(lease.renew()).await, "renew");
             }
             if self.chance.per_mille(150) {
-                number += 1;
-                self.set_data(held, number).await;
+                // A lease that was handed over brings the payload of the one before it.
+                self.set_data(held, self.world.next_id()).await;
             }
             if self.chance.per_mille(50) {
                 let span = self.chance.up_to(self.plan.ttl / 2);
