@@ -328,7 +328,9 @@ impl Rounds {
 
     fn pause(&self, client: &Client) -> Duration {
         let lease = self.timetable.first_key_value().map(|((at, _), _)| at.saturating_sub(self.elapsed));
-        let debt = client.debts.next_due(&self.last).map(nanos);
+        // Without room a debt that is due waits for an answer, not for a moment: a sleep of zero would spin.
+        let has_room = self.under_way.len() < self.concurrency;
+        let debt = client.debts.next_due(&self.last).map(nanos).filter(|_| has_room);
         let pause = [lease, debt].into_iter().flatten().min().map_or(LONGEST_SLEEP, Duration::from_nanos);
         pause.min(LONGEST_SLEEP)
     }

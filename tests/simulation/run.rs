@@ -1,0 +1,284 @@
+//! One run of one seed, from its plan to its verdict.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use leasehold::{Fence, Leases};
+
+use super::chance::Chance;
+use super::checks::Counts;
+use super::plan::{Fault, Plan, draw_rate};
+use super::worker::{Worker, operate};
+use super::world::World;
+
+/// How often the checks are held against the world, besides every event.
+const SAMPLE: Duration = Duration::from_millis(97);
+
+/// What came of a seed.
+#[derive(Debug)]
+pub struct Report {
+    pub seed: u64,
+    pub hash: u64,
+    pub violation: Option<String>,
+    pub counts: Counts,
+    pub trace: Vec<String>,
+}
+
+/// Runs one seed. With `verbose` the end of its trace is kept.
+pub fn simulate(seed: u64, verbose: bool) -> Report {
+    notice_panics();
+    PANICS.take();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (world, hash, trace) = runtime.block_on(async {
+        let world = World::new(Plan::of(seed), verbose);
+        let progress = play(&world).await;
+        if let Err(what) = progress {
+            world.checks(|checks| checks.fail(what));
+        }
+        let (hash, trace) = world.trace();
+        (world, hash, trace)
+    });
+    world.processes.lock().unwrap().clear();
+    world.handles.lock().unwrap().clear();
+    world.checks(|checks| checks.clear());
+    drop(runtime);
+    let panicked = PANICS.take().into_iter().next();
+    let (violation, counts) = world.checks(|checks| (checks.violation().map(str::to_owned), checks.counts));
+    Report { seed, hash, violation: panicked.map(|what| format!("a panic: {what}")).or(violation), counts, trace }
+}
+
+async fn play(world: &Arc<World>) -> Result<(), String> {
+    let fences: Arc<Vec<Fence>> = Arc::new((0..world.plan.names).map(|_| Fence::new()).collect());
+    for client in 0..world.plan.clients.len() {
+        begin(world, client, world.machine(client), &fences);
+    }
+    tokio::spawn(sample(Arc::clone(world)));
+    disturb(world, &fences);
+    let mut operator = None;
+    if world.plan.often(Fault::Operator) > 0 {
+        let process = world.start(world.plan.clients.len(), world.machine(world.plan.clients.len()));
+        operator = Some(tokio::spawn(operate(Arc::clone(world), process, Chance::new(world.plan.seed, 3))));
+    }
+    while world.now() < world.plan.lasts && !is_over(world) {
+        tokio::time::sleep(SAMPLE * 5).await;
+    }
+    world.heal();
+    if is_over(world) {
+        return Ok(());
+    }
+    drop(operator);
+    get_well(world).await
+}
+
+/// A new life of this client, with its workers.
+fn begin(world: &Arc<World>, client: usize, clock: super::machine::MachineClock, fences: &Arc<Vec<Fence>>) {
+    let process = world.start(client, clock);
+    let plan = world.plan.clients[client].clone();
+    for number in 0..plan.workers {
+        let chance = Chance::new(world.plan.seed, 1000 + process.id as u64 * 10 + number as u64);
+        let worker = Worker {
+            world: Arc::clone(world),
+            process: process.clone(),
+            plan: plan.clone(),
+            chance,
+            fences: Arc::clone(fences),
+        };
+        let handle = tokio::spawn(Arc::clone(process.clock.gate()).hold(worker.work()));
+        world.handles.lock().unwrap().push((process.id, handle));
+    }
+}
+
+fn is_over(world: &World) -> bool {
+    world.checks(|checks| checks.violation().is_some()) || PANICS.with(|panics| !panics.borrow().is_empty())
+}
+
+async fn sample(world: Arc<World>) {
+    loop {
+        tokio::time::sleep(SAMPLE).await;
+        world.sample();
+    }
+}
+
+/// Starts what happens at moments of its own.
+fn disturb(world: &Arc<World>, fences: &Arc<Vec<Fence>>) {
+    let kinds = [
+        Fault::Partition,
+        Fault::StoreAway,
+        Fault::Pause,
+        Fault::Suspend,
+        Fault::WallJump,
+        Fault::RateChange,
+        Fault::Crash,
+    ];
+    for kind in kinds.into_iter().filter(|kind| world.plan.often(*kind) > 0) {
+        let chance = Chance::new(world.plan.seed, 100 + kind as u64);
+        tokio::spawn(disturbance(Arc::clone(world), kind, chance, Arc::clone(fences)));
+    }
+}
+
+async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc<Vec<Fence>>) {
+    let term = world.plan.longest_ttl();
+    // Of the rarest kind one in twelve terms, of the most frequent one in two.
+    let pause = match world.plan.often(kind) {
+        often if often >= 250 => term * 2,
+        often if often >= 100 => term * 4,
+        often if often >= 30 => term * 8,
+        _ => term * 12,
+    };
+    loop {
+        world.sleep(chance.up_to(pause)).await;
+        if world.is_healed() {
+            return;
+        }
+        let client = chance.between(0, world.plan.clients.len() as u64 - 1) as usize;
+        let length = chance.up_to(chance.of(&[term / 4, term, term * 3]));
+        let process = world.process(client);
+        let clock = process.clock.clone();
+        world.note(name_of(kind), process.id, length.as_millis() as u64, 0);
+        match kind {
+            Fault::Partition => {
+                world.cut_off(client, true);
+                world.sleep(length).await;
+                world.cut_off(client, false);
+            }
+            Fault::StoreAway => {
+                world.set_away(true);
+                world.sleep(length).await;
+                world.set_away(false);
+            }
+            Fault::Pause => {
+                clock.gate().pause();
+                world.sleep(length).await;
+                clock.gate().unpause();
+            }
+            Fault::Suspend => {
+                let since = world.now();
+                clock.gate().freeze();
+                clock.clocks().freeze();
+                world.sleep(length).await;
+                clock.clocks().thaw();
+                clock.clocks().suspend(world.now() - since);
+                clock.gate().thaw();
+            }
+            Fault::WallJump => match chance.per_mille(500) {
+                true => clock.clocks().set_wall_forward(Duration::from_secs(3600)),
+                false => clock.clocks().set_wall_back(Duration::from_secs(3600)),
+            },
+            Fault::RateChange => clock.set_rate(draw_rate(&chance)),
+            _ => {
+                world.kill(&process);
+                world.sleep(length).await;
+                begin(&world, client, clock.restarted(), &fences);
+            }
+        }
+        world.sample();
+    }
+}
+
+fn name_of(kind: Fault) -> &'static str {
+    match kind {
+        Fault::Partition => "partition",
+        Fault::StoreAway => "store away",
+        Fault::Pause => "pause",
+        Fault::Suspend => "suspend",
+        Fault::WallJump => "wall jump",
+        Fault::RateChange => "rate change",
+        _ => "crash",
+    }
+}
+
+/// Nothing goes wrong any more: everybody has to come to an end, and every name has to be free for everybody.
+async fn get_well(world: &Arc<World>) -> Result<(), String> {
+    let term = world.plan.longest_ttl();
+    // The last late copies arrive within five terms; a queue of holders, or orphans, ends within four.
+    let workers = |world: &World| stuck_workers(world).is_empty() && world.travelling() == 0;
+    if !wait_for(world, term * 9 + Duration::from_secs(60), workers).await {
+        return Err(format!("progress: workers of processes {:?} do not come to an end", stuck_workers(world)));
+    }
+    let processes = world.processes.lock().unwrap().values().cloned().collect::<Vec<_>>();
+    for process in &processes {
+        let debts = tokio::time::timeout(term * 3, process.leases.flush()).await;
+        debts.map_err(|_| {
+            format!("progress: process {} owes something for ever: {:?}", process.id, process.leases.stats())
+        })?;
+        let stats = process.leases.stats();
+        if stats.held + stats.waiting > 0 {
+            return Err(format!("a leak: process {} has no work, but {stats:?}", process.id));
+        }
+    }
+    for number in 0..world.plan.names {
+        // Whoever died at the last moment, or a late copy, may hold it for a term more.
+        let mut limit = term * 2 + Duration::from_secs(10);
+        for process in &processes {
+            take_in_turn(world, &process.leases, number, limit).await?;
+            if is_over(world) {
+                return Ok(());
+            }
+            limit = Duration::from_secs(5);
+        }
+        let name = world.name(number);
+        if world.look(&name, |stored| stored.view()).grant().is_some() {
+            return Err(format!("a leaked lock: {name} is held at the end"));
+        }
+    }
+    Ok(())
+}
+
+async fn take_in_turn(world: &World, leases: &Leases, number: usize, limit: Duration) -> Result<(), String> {
+    let name = world.name(number);
+    let before = world.now();
+    let lease = leases.acquire_within(name.as_str(), limit).await;
+    let lease = lease.map_err(|error| format!("a leaked lock: {name} was not to be had within {limit:?}: {error}"))?;
+    world.note("at last", 0, lease.token().as_u64(), (world.now() - before).as_millis() as u64);
+    lease.release().await.map(drop).map_err(|error| format!("{name}: a release failed without a fault: {error}"))
+}
+
+async fn wait_for(world: &World, limit: Duration, done: impl Fn(&World) -> bool) -> bool {
+    let until = world.now() + limit;
+    while world.now() < until {
+        if done(world) || is_over(world) {
+            return true;
+        }
+        tokio::time::sleep(SAMPLE * 5).await;
+    }
+    done(world)
+}
+
+fn stuck_workers(world: &World) -> Vec<usize> {
+    let handles = world.handles.lock().unwrap();
+    let live = handles.iter().filter(|(process, handle)| !handle.is_finished() && !world.is_dead(*process));
+    live.map(|(process, _)| *process).collect()
+}
+
+thread_local! {
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A panic in a task of the runtime would pass unseen.
+fn notice_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            PANICS.with(|panics| panics.borrow_mut().push(info.to_string()));
+            if std::env::var_os("LEASEHOLD_SEED").is_some() || std::thread::current().name() != Some(SIMULATING) {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// The name of the threads that run seeds.
+pub const SIMULATING: &str = "simulating";
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", Plan::of(self.seed))?;
+        for line in &self.trace {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f, "violated: {}", self.violation.as_deref().unwrap_or("nothing"))
+    }
+}

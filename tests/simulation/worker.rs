@@ -1,0 +1,261 @@
+//! What the processes do: acquire, work, store payloads, end in every way; and an operator.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Attempt, Error, ErrorKind, Fence, Handover, Held, Lease, Lost, Name, Renewal, State as LeaseState};
+
+use super::chance::Chance;
+use super::checks::Live;
+use super::machine::Cancel;
+use super::plan::{ClientPlan, Fault};
+use super::world::{Process, World};
+
+/// One worker of a process.
+pub struct Worker {
+    pub world: Arc<World>,
+    pub process: Process,
+    pub plan: ClientPlan,
+    pub chance: Chance,
+    /// The resources, one for each name, that check tokens.
+    pub fences: Arc<Vec<Fence>>,
+}
+
+impl Worker {
+    pub async fn work(self) {
+        while !self.world.is_healed() {
+            self.idle().await;
+            let number = self.chance.between(0, self.world.plan.names as u64 - 1) as usize;
+            let name = self.world.name(number);
+            let before = self.world.checks(|checks| checks.returned());
+            let Some(got) = self.cancel().of(self.acquire(&name)).await else {
+                self.cancelled("acquire");
+                continue;
+            };
+            match got {
+                Ok(Some(lease)) => self.hold(lease, &before).await,
+                Ok(None) => {}
+                Err(error) => self.expect(&error),
+            }
+        }
+    }
+
+    async fn idle(&self) {
+        let idle = self.chance.of(&[0, 10, 100]);
+        self.world.sleep(self.chance.up_to(self.plan.ttl * idle / 100)).await;
+        // What the date check lets pass, 3 s and a round trip, has to be within the margin.
+        let safe = self.plan.workers == 1 && self.plan.effective_margin() >= Duration::from_secs(4);
+        if safe && self.happens(Fault::FreezeIdle) {
+            self.process.clock.freeze_for(self.chance.up_to(self.plan.ttl * 2));
+            // Goes on after the thaw.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn acquire(&self, name: &Name) -> Result<Option<Lease>, Error> {
+        let leases = &self.process.leases;
+        if self.chance.per_mille(200)
+            && let Some(handover) = self.take_handover()
+        {
+            let lease = leases.resume(handover).await?;
+            self.world.checks(|checks| checks.resumed());
+            return Ok(Some(lease));
+        }
+        let mut request = leases.request(name.as_str());
+        if self.chance.per_mille(300) {
+            request = request.data(0u64.to_be_bytes());
+        }
+        if self.chance.per_mille(100) {
+            request = request.at_most(self.plan.ttl + self.chance.up_to(self.plan.ttl * 2));
+        }
+        if self.chance.per_mille(50) {
+            request = request.renewal(Renewal::Manual);
+        }
+        match self.chance.between(0, 2) {
+            0 => request.try_acquire().await.map(Attempt::acquired),
+            1 => request.acquire_within(self.chance.up_to(self.plan.ttl * 2)).await.map(Some),
+            _ => request.acquire().await.map(Some),
+        }
+    }
+
+    async fn hold(&self, lease: Lease, before: &BTreeMap<Name, u64>) {
+        let (name, token, held) = (lease.name().clone(), lease.token(), lease.held());
+        let (id, gate) = (self.world.next_id(), Arc::clone(self.process.clock.gate()));
+        self.world.note("acquired", self.process.id, token.as_u64(), id);
+        let live = Live { id, process: self.process.id, held: held.clone(), gate };
+        self.world.checks(|checks| checks.acquired(live, before));
+        self.world.sample();
+        if self.chance.per_mille(250) && self.plan.renewal == Renewal::Task {
+            self.run(lease, &held).await;
+        } else {
+            self.use_it(&held, Some(&lease)).await;
+            self.end(lease, &name, token.as_u64()).await;
+        }
+        self.world.note("done", self.process.id, token.as_u64(), id);
+        self.world.sample();
+        self.world.checks(|checks| {
+            checks.over(&name, token.as_u64());
+            checks.forget(id);
+        });
+    }
+
+    async fn run(&self, lease: Lease, held: &Held) {
+        let work = lease.run(|_| async {
+            self.use_it(held, None).await;
+            Ok::<(), WorkError>(())
+        });
+        if self.cancel().of(work).await.is_none() {
+            self.cancelled("run");
+        }
+    }
+
+    async fn use_it(&self, held: &Held, lease: Option<&Lease>) {
+        let until = self.world.now() + self.chance.up_to(self.plan.holds);
+        while self.world.now() < until && !self.world.is_healed() {
+            self.world.sleep(self.chance.up_to(self.plan.ttl / 4)).await;
+            self.act(held);
+            if matches!(held.state(), LeaseState::Ended(_)) {
+                return;
+            }
+            if let Some(lease) = lease.filter(|_| self.chance.per_mille(700)) {
+                self.told(self.cancel().of(lease.renew()).await, "renew");
+            }
+            if self.chance.per_mille(150) {
+                // A lease that was handed over brings the payload of the one before it.
+                self.set_data(held, self.world.next_id()).await;
+            }
+            if self.chance.per_mille(50) {
+                let span = self.chance.up_to(self.plan.ttl / 2);
+                self.told(self.cancel().of(held.ensure(span)).await, "ensure");
+            }
+        }
+    }
+
+    /// One effect on each of two resources: one asks for the token, the other does not.
+    fn act(&self, held: &Held) {
+        let (name, token) = (held.name(), held.token());
+        if held.is_held() {
+            self.world.checks(|checks| checks.acted_unfenced(name, token.as_u64()));
+        }
+        let number = (0..self.world.plan.names).find(|number| self.world.name(*number) == *name);
+        let stale = number.is_some_and(|number| self.fences[number].admit(token).is_err());
+        self.world.checks(|checks| checks.acted_fenced(name, token.as_u64(), !stale));
+    }
+
+    async fn set_data(&self, held: &Held, number: u64) {
+        let done = self.cancel().of(held.set_data(number.to_be_bytes())).await;
+        if let Some(Ok(())) = done {
+            let (name, token) = (held.name(), held.token().as_u64());
+            self.world.checks(|checks| checks.stored_payload(name, token, number));
+        }
+        self.told(done, "set_data");
+    }
+
+    async fn end(&self, lease: Lease, name: &Name, token: u64) {
+        self.world.checks(|checks| checks.over(name, token));
+        match self.chance.between(0, 9) {
+            0..=5 => {
+                let done = self.cancel().of(lease.release()).await;
+                if let Some(Ok(_)) = done {
+                    self.world.note("released", self.process.id, token, 0);
+                    self.world.checks(|checks| checks.released(name, token));
+                }
+                self.told(done, "release");
+            }
+            6..=7 => drop(lease),
+            _ => {
+                let done = self.cancel().of(lease.into_handover()).await;
+                if let Some(Ok(_)) = done {
+                    self.world.checks(|checks| checks.silenced(name, token));
+                }
+                if let Some(Some(handover)) = self.told(done, "handover") {
+                    self.pass_on(handover);
+                }
+            }
+        }
+    }
+
+    /// Queues deliver, and sometimes twice.
+    fn pass_on(&self, handover: Handover) {
+        let mut queue = self.world.handovers.lock().unwrap();
+        if self.chance.per_mille(300) {
+            let text = serde_json::to_string(&handover).unwrap();
+            queue.push(serde_json::from_str(&text).unwrap());
+        }
+        queue.push(handover);
+    }
+
+    fn take_handover(&self) -> Option<Handover> {
+        let mut queue = self.world.handovers.lock().unwrap();
+        let last = queue.len().checked_sub(1)?;
+        Some(queue.remove(self.chance.between(0, last as u64) as usize))
+    }
+
+    fn happens(&self, fault: Fault) -> bool {
+        !self.world.is_healed() && self.chance.per_mille(self.world.plan.often(fault))
+    }
+
+    fn cancel(&self) -> Cancel {
+        if !self.happens(Fault::Cancel) {
+            return Cancel::Never;
+        }
+        match self.chance.between(0, 2) {
+            0 => Cancel::After(self.chance.up_to(self.plan.ttl)),
+            1 => Cancel::AtPoll(1),
+            _ => Cancel::AtPoll(self.chance.between(2, 8) as u32),
+        }
+    }
+
+    fn cancelled(&self, what: &'static str) {
+        self.world.note("cancelled", self.process.id, what.len() as u64, 0);
+        self.world.checks(|checks| checks.counts.cancelled += 1);
+    }
+
+    fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {
+        match done {
+            None => {
+                self.cancelled(what);
+                None
+            }
+            Some(Ok(value)) => Some(Some(value)),
+            Some(Err(error)) => {
+                self.expect(&error);
+                Some(None)
+            }
+        }
+    }
+
+    /// An error that says that the caller is wrong, or the record broken, is the library's mistake here.
+    fn expect(&self, error: &Error) {
+        let fine =
+            [ErrorKind::TimedOut, ErrorKind::Unavailable, ErrorKind::Denied, ErrorKind::Refused, ErrorKind::Lost];
+        if !fine.contains(&error.kind()) {
+            self.world.checks(|checks| checks.fail(format!("an error that has no reason: {error:?}")));
+        }
+    }
+}
+
+struct WorkError;
+
+impl From<Lost> for WorkError {
+    fn from(_: Lost) -> Self {
+        Self
+    }
+}
+
+/// Looks at a lease now and then, and revokes it or asks its holder to finish.
+pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
+    while !world.is_healed() {
+        world.sleep(chance.up_to(world.plan.longest_ttl() * 2)).await;
+        let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
+        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
+        let Some(token) = found.token else { continue };
+        for _ in 0..chance.between(1, 3) {
+            let _ = match chance.per_mille(300) {
+                true => process.leases.revoke(name.as_str(), token).await,
+                false => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
+            };
+        }
+    }
+}
