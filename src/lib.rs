@@ -78,3 +78,11 @@ pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
 pub use types::*;
+
+/// Leases in a DynamoDB table (feature `dynamodb`).
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb {
+    pub use aws_sdk_dynamodb;
+
+    pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
+}
