@@ -22,6 +22,7 @@ const CASES: u32 = 2000;
 
 #[test]
 fn a_write_happens_exactly_when_the_record_accepts_and_leaves_exactly_that_record() {
+    let _whole = whole();
     let (table, mut tally) = (Table::start(), cases::Tally::default());
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(CASES) });
     let tally_of = std::cell::RefCell::new(&mut tally);
@@ -67,7 +68,8 @@ fn each_broken_rule_is_broken_alike_in_both_places_and_would_be_noticed_in_one()
         };
         let _broken = rule.switch_on();
         let mut noticed = 0;
-        for (case, whole) in cases.iter().zip(whole) {
+        // A copy of what is there already is told apart after the write; here the broken condition lets it through.
+        for (case, whole) in cases.iter().zip(whole).filter(|(case, _)| case.outcome() != Outcome::Already) {
             let (_, left) = table.run(case);
             assert_eq!(case.leaves(&case.outcome()), left, "{rule:?} is broken differently: {case:?}");
             noticed += usize::from(left != whole);
@@ -76,6 +78,15 @@ fn each_broken_rule_is_broken_alike_in_both_places_and_would_be_noticed_in_one()
         assert!(noticed > 0, "{rule:?} makes no difference");
     }
 }
+
+/// Keeps every rule whole meanwhile, where another test of this process breaks some.
+#[cfg(feature = "__broken")]
+fn whole() -> leasehold::protocol::broken::switch::Guard {
+    leasehold::protocol::broken::switch::Guard::nothing_broken()
+}
+
+#[cfg(not(feature = "__broken"))]
+fn whole() {}
 
 fn same<T: PartialEq + std::fmt::Debug>(expected: T, found: T) -> Result<(), TestCaseError> {
     if expected == found {

@@ -10,7 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::cases::{Answered, record, verb};
 use crate::items::{item, n};
-use crate::same;
+use crate::{same, whole};
 use crate::table::Table;
 
 const FIELDS: [&str; 13] = [
@@ -31,6 +31,7 @@ const FIELDS: [&str; 13] = [
 
 #[test]
 fn an_item_that_is_not_a_sound_record_is_refused_by_every_verb_and_left_as_it_is() {
+    let _whole = whole();
     let (table, unreadable) = (Table::start(), Cell::new(0));
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(1500) });
     let field = prop::sample::select(&FIELDS[..]);
@@ -58,6 +59,7 @@ fn an_item_that_is_not_a_sound_record_is_refused_by_every_verb_and_left_as_it_is
 
 #[test]
 fn an_item_of_a_session_or_of_somebody_else_is_refused_by_every_verb_and_left_as_it_is() {
+    let _whole = whole();
     let table = Table::start();
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(300) });
     let cases = record().prop_flat_map(|record| (verb(&Stored::Record(record.clone())), Just(record), any::<bool>()));
