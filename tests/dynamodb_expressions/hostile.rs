@@ -10,8 +10,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use crate::cases::{Answered, record, verb};
 use crate::items::{item, n};
-use crate::{same, whole};
 use crate::table::Table;
+use crate::{same, whole};
 
 const FIELDS: [&str; 13] = [
     "format",

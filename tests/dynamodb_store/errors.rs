@@ -53,7 +53,9 @@ async fn throttling_and_a_stale_signature_are_transient_and_not_applied() {
 
 #[tokio::test]
 async fn broken_connections_and_garbled_answers_leave_the_write_unknown() {
-    for fault in [Fault::LoseRequest, Fault::LoseAnswer, Fault::Truncate, Fault::AnswerAfterApply(Answer::internal_error())] {
+    for fault in
+        [Fault::LoseRequest, Fault::LoseAnswer, Fault::Truncate, Fault::AnswerAfterApply(Answer::internal_error())]
+    {
         let fixture = Fixture::start().await;
         let error = failed(&fixture, fault.clone()).await;
         assert_eq!((error.applied, error.kind), (Applied::Unknown, StoreErrorKind::Unavailable), "{fault:?}");

@@ -115,7 +115,14 @@ async fn without_the_item_in_the_refusal_one_read_tells_whose_record_it_is() {
     fixture.claimed(1, a()).await;
 
     assert_eq!((fixture.proxy.count("UpdateItem"), fixture.proxy.count("GetItem")), (2, 2));
-    assert!(fixture.proxy.seen().iter().filter(|seen| seen.operation == "GetItem").all(|seen| seen.body["ConsistentRead"] == true));
+    assert!(
+        fixture
+            .proxy
+            .seen()
+            .iter()
+            .filter(|seen| seen.operation == "GetItem")
+            .all(|seen| seen.body["ConsistentRead"] == true)
+    );
 }
 
 #[tokio::test]
@@ -145,7 +152,8 @@ async fn a_date_counts_only_on_an_answer_with_the_services_request_id() {
     let anonymous = fixture.proxy.on(Match::any()).fault(Fault::WithoutHeader("x-amzn-requestid"));
     assert_eq!(read().await, None);
     anonymous.stop();
-    let nonsense = fixture.proxy.on(Match::any()).fault(Fault::WithHeader("date", "Sun, 99 Nov 9999 99:99:99 GMT".into()));
+    let nonsense =
+        fixture.proxy.on(Match::any()).fault(Fault::WithHeader("date", "Sun, 99 Nov 9999 99:99:99 GMT".into()));
     assert_eq!(read().await, None);
     nonsense.stop();
     fixture.proxy.on(Match::any()).fault(Fault::WithHeader("date", "Sun, 06 Nov 1994 08:49:37 GMT".into()));
