@@ -282,3 +282,79 @@ fn misconfigured(why: impl Into<String>) -> StoreError {
 pub(super) fn opening(error: StoreError) -> Error {
     Error::of_store(Operation::Open, KIND, error)
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Region};
+    use aws_sdk_dynamodb::types::builders::TableDescriptionBuilder;
+    use aws_sdk_dynamodb::types::{AttributeDefinition, KeySchemaElement, ReplicaDescription};
+
+    use super::*;
+
+    fn table() -> TableDescriptionBuilder {
+        let defined = AttributeDefinition::builder().attribute_name("pk").attribute_type(ScalarAttributeType::S);
+        let element = KeySchemaElement::builder().attribute_name("pk").key_type(KeyType::Hash);
+        TableDescription::builder()
+            .table_status(TableStatus::Active)
+            .table_arn("arn:aws:dynamodb:eu-central-1:123456789012:table/leases")
+            .attribute_definitions(defined.build().unwrap())
+            .key_schema(element.build().unwrap())
+    }
+
+    fn replicated() -> TableDescriptionBuilder {
+        table().replicas(ReplicaDescription::builder().region_name("us-east-1").build())
+    }
+
+    fn strong() -> TableDescriptionBuilder {
+        replicated().multi_region_consistency(MultiRegionConsistency::Strong)
+    }
+
+    fn verified(options: &Options, found: TableDescriptionBuilder) -> Result<Keys, String> {
+        let config = Config::builder().behavior_version(BehaviorVersion::latest()).region(Region::new("eu-central-1"));
+        let link = Link::new(Client::from_conf(config.build()), "leases".into());
+        options.check(&link).and_then(|()| options.verified(&link, &found.build())).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn a_table_of_one_region_is_fit() {
+        assert_eq!(verified(&Options::default(), table()).unwrap().partition, "pk");
+        let named = Options { partition_key: Some("pk".into()), ..Options::default() };
+        verified(&named, table().table_status(TableStatus::Updating)).unwrap();
+    }
+
+    #[test]
+    fn an_eventually_consistent_global_table_needs_a_home_region() {
+        let eventual = MultiRegionConsistency::Eventual;
+        for found in
+            [replicated(), replicated().multi_region_consistency(eventual), table().global_table_version("2017.11.29")]
+        {
+            let refused = verified(&Options::default(), found.clone()).unwrap_err();
+            assert!(refused.contains("eventual consistency") && refused.contains("home_region"), "{refused}");
+            let pinned = Options { home_region: Some("eu-central-1".into()), ..Options::default() };
+            verified(&pinned, found).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_strongly_consistent_global_table_is_fit_but_has_no_retention() {
+        verified(&Options::default(), strong()).unwrap();
+        let retention = Options { retention: Some(SHORTEST_RETENTION), ..Options::default() };
+        assert!(verified(&retention, strong()).unwrap_err().contains("no time to live"));
+        verified(&retention, table()).unwrap();
+    }
+
+    #[test]
+    fn the_replicas_of_a_strongly_consistent_table_are_one_store_and_others_are_not() {
+        let arn = |region: &str| format!("arn:aws:dynamodb:{region}:123456789012:table/leases");
+        assert_eq!(identity(&strong().build()), Some(arn("*")));
+        assert_eq!(identity(&replicated().build()), Some(arn("eu-central-1")));
+    }
+
+    #[test]
+    fn a_table_that_does_not_serve_is_refused_with_its_status() {
+        for status in [TableStatus::Creating, TableStatus::Deleting, TableStatus::Archived] {
+            let refused = verified(&Options::default(), table().table_status(status.clone())).unwrap_err();
+            assert!(refused.contains(status.as_str()), "{refused}");
+        }
+    }
+}
