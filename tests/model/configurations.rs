@@ -8,7 +8,7 @@ use stateright::{Checker, Model as _};
 
 use crate::Model;
 use crate::monitor::Witness;
-use crate::refutations::{freezes, slow_and_fast};
+use crate::refutations::{freezes, short_freeze, slow_and_fast};
 use crate::setup::{Left, Setup};
 use crate::world::Action;
 
@@ -36,12 +36,16 @@ pub(crate) struct Explored {
 }
 
 impl Explored {
+    pub(crate) fn is_safe(&self) -> bool {
+        self.violated.is_empty()
+    }
+
     pub(crate) fn assert_safe(&self, of: &str) {
         for (name, trace) in &self.violated {
             println!("{} violates: {name}", self.title);
             print_trace(trace);
         }
-        assert!(self.violated.is_empty(), "{} ({of}) violates an invariant", self.title);
+        assert!(self.is_safe(), "{} ({of}) violates an invariant", self.title);
     }
 }
 
@@ -166,14 +170,7 @@ fn small() -> Vec<Setup> {
         Setup::dated("deletion by hand, with store time as the floor of tokens", 0).with(deletion),
         slow_and_fast().with(|s| s.title = "rates at both ends of rho"),
         freezes().with(|s| s.title = "a freeze of all clocks, long enough to show"),
-        Setup::dated("a freeze of any length before the store acts, manual renewal", 1).with(|s| {
-            s.rules.manual = true;
-            s.goals = [Goal::Try; 2];
-            s.prompt = true;
-            s.freeze = 2;
-            s.ticks = 7;
-            s.left = Left { freezes: 1, ..Left::default() };
-        }),
+        short_freeze(true),
         Setup::observed("a wall clock that jumps forward and back").with(|s| {
             s.ticks = 3;
             s.left = Left { jumps: 2, ..Left::default() };
