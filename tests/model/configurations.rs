@@ -1,7 +1,5 @@
 //! What is explored with nothing broken.
 
-use std::time::Instant;
-
 use leasehold::protocol::acquire::Goal;
 use leasehold::protocol::broken::switch::Guard;
 use stateright::{Checker, Model as _};
@@ -52,10 +50,9 @@ impl Explored {
 /// Explores one configuration to its end, depth first, because that keeps few states in memory.
 pub(crate) fn explore(setup: Setup) -> Explored {
     let title = setup.title;
-    let begun = Instant::now();
     let checker = Model::new(setup).checker().threads(2).spawn_dfs().join();
     let states = checker.unique_state_count();
-    println!("{states:>10} distinct states, depth {:>3}, {:>6.1?}: {title}", checker.max_depth(), begun.elapsed());
+    println!("{states:>10} distinct states, depth {:>3}: {title}", checker.max_depth());
     let violated = checker.discoveries().into_iter().map(|(name, path)| (name, path.into_actions())).collect();
     let all = Witness::ALL.into_iter().map(|(witness, _)| witness);
     let seen = all.filter(|witness| checker.model().has_seen(*witness)).collect();
