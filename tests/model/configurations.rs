@@ -102,6 +102,15 @@ fn small() -> Vec<Setup> {
             s.renewals = 0;
             s.left = Left { faults: 1, copies: 1, give_ups: 1, ..Left::default() };
         }),
+        Setup::observed("trying again and again, with one memory").with(|s| {
+            s.goals = [Goal::Try; 2];
+            s.attempts = [1, 3];
+            s.ticks = 4;
+            s.prompt = true;
+            s.remembers = true;
+            s.release = true;
+            s.left = Left::default();
+        }),
         Setup::observed("crash and restart").with(|s| {
             s.attempts = [2, 1];
             s.ticks = 4;
