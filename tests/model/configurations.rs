@@ -1,14 +1,12 @@
 //! What is explored with nothing broken.
 
-use std::time::Instant;
-
 use leasehold::protocol::acquire::Goal;
 use leasehold::protocol::broken::switch::Guard;
 use stateright::{Checker, Model as _};
 
 use crate::Model;
 use crate::monitor::Witness;
-use crate::refutations::{freezes, slow_and_fast};
+use crate::refutations::{freezes, short_freeze, slow_and_fast};
 use crate::setup::{Left, Setup};
 use crate::world::Action;
 
@@ -36,22 +34,25 @@ pub(crate) struct Explored {
 }
 
 impl Explored {
+    pub(crate) fn is_safe(&self) -> bool {
+        self.violated.is_empty()
+    }
+
     pub(crate) fn assert_safe(&self, of: &str) {
         for (name, trace) in &self.violated {
             println!("{} violates: {name}", self.title);
             print_trace(trace);
         }
-        assert!(self.violated.is_empty(), "{} ({of}) violates an invariant", self.title);
+        assert!(self.is_safe(), "{} ({of}) violates an invariant", self.title);
     }
 }
 
 /// Explores one configuration to its end, depth first, because that keeps few states in memory.
 pub(crate) fn explore(setup: Setup) -> Explored {
     let title = setup.title;
-    let begun = Instant::now();
     let checker = Model::new(setup).checker().threads(2).spawn_dfs().join();
     let states = checker.unique_state_count();
-    println!("{states:>10} distinct states, depth {:>3}, {:>6.1?}: {title}", checker.max_depth(), begun.elapsed());
+    println!("{states:>10} distinct states, depth {:>3}: {title}", checker.max_depth());
     let violated = checker.discoveries().into_iter().map(|(name, path)| (name, path.into_actions())).collect();
     let all = Witness::ALL.into_iter().map(|(witness, _)| witness);
     let seen = all.filter(|witness| checker.model().has_seen(*witness)).collect();
@@ -100,6 +101,15 @@ fn small() -> Vec<Setup> {
             s.release = true;
             s.renewals = 0;
             s.left = Left { faults: 1, copies: 1, give_ups: 1, ..Left::default() };
+        }),
+        Setup::observed("trying again and again, with one memory").with(|s| {
+            s.goals = [Goal::Try; 2];
+            s.attempts = [1, 3];
+            s.ticks = 4;
+            s.prompt = true;
+            s.remembers = true;
+            s.release = true;
+            s.left = Left::default();
         }),
         Setup::observed("crash and restart").with(|s| {
             s.attempts = [2, 1];
@@ -166,14 +176,7 @@ fn small() -> Vec<Setup> {
         Setup::dated("deletion by hand, with store time as the floor of tokens", 0).with(deletion),
         slow_and_fast().with(|s| s.title = "rates at both ends of rho"),
         freezes().with(|s| s.title = "a freeze of all clocks, long enough to show"),
-        Setup::dated("a freeze of any length before the store acts, manual renewal", 1).with(|s| {
-            s.rules.manual = true;
-            s.goals = [Goal::Try; 2];
-            s.prompt = true;
-            s.freeze = 2;
-            s.ticks = 7;
-            s.left = Left { freezes: 1, ..Left::default() };
-        }),
+        short_freeze(true),
         Setup::observed("a wall clock that jumps forward and back").with(|s| {
             s.ticks = 3;
             s.left = Left { jumps: 2, ..Left::default() };

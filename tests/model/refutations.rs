@@ -33,6 +33,30 @@ fn every_broken_rule_is_refuted() {
     assert!(survivors.is_empty(), "not refuted: {survivors:?}");
 }
 
+/// The monitors that no refutation above has seen fail.
+#[test]
+fn every_other_monitor_notices_a_broken_rule_too() {
+    let of = |broken, violates, setup| Refutation { broken, violates, setup };
+    let forgotten = one_waits(0, 0).with(|s| s.left.give_ups = 1);
+    let monitors = vec![
+        of(Broken::CleanupByName, Invariant::I2, forgotten.clone().with(many_in_one_tick)),
+        of(Broken::CleanupByName, Invariant::I5, forgotten.clone()),
+        of(Broken::TakerOneTickEarly, Invariant::I7, one_waits(0, 0).with(|s| s.left.writes = 2)),
+        of(Broken::CleanupByName, Invariant::I8, forgotten),
+        of(Broken::RenewalUnconditional, Invariant::I10, one_waits(1, 0).with(|s| s.release = true)),
+    ];
+    let blind: Vec<Broken> = monitors.into_iter().filter_map(Refutation::survives).collect();
+    assert!(blind.is_empty(), "not noticed: {blind:?}");
+}
+
+/// The bound that the guarantees name: without manual renewal a freeze that the dates do not show is excluded from I3.
+#[test]
+fn a_freeze_too_short_to_show_makes_two_holders_unless_renewal_is_manual() {
+    let _guard = Guard::nothing_broken();
+    assert!(!explore(short_freeze(false)).is_safe());
+    assert!(explore(short_freeze(true)).is_safe());
+}
+
 /// Else a refutation would say nothing about the rule.
 #[test]
 fn the_same_worlds_are_safe_with_nothing_broken() {
@@ -137,6 +161,16 @@ pub(crate) fn freezes() -> Setup {
     })
 }
 
+/// A freeze between the first read and the store's act that the dates cannot show.
+pub(crate) fn short_freeze(manual: bool) -> Setup {
+    freezes().with(|s| {
+        s.title = "a freeze too short to show, before the store acts, manual renewal";
+        s.freeze = 3;
+        s.rules.manual = manual;
+        s.renewals = 1;
+    })
+}
+
 fn twice_released() -> Setup {
     one_waits(0, 0).with(|s| {
         s.attempts = [2, 1];
@@ -174,6 +208,12 @@ fn closes_after_force() -> Setup {
         s.closing = Some(1);
         s.left.forces = 1;
     })
+}
+
+fn many_in_one_tick(s: &mut Setup) {
+    s.attempts = [1, 4];
+    s.ticks = 0;
+    s.release = true;
 }
 
 fn keeps_data() -> Setup {

@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     /// Acquires and their kind, by client.
     pub(crate) attempts: [u8; 2],
     pub(crate) goals: [Goal; 2],
+    /// Whether a call goes on with what earlier calls have watched.
+    pub(crate) remembers: bool,
     /// Renewals of one grant.
     pub(crate) renewals: u8,
     /// Whether a decided claim may leave later.
@@ -93,6 +95,7 @@ impl Setup {
             skew: 0,
             attempts: [1, 1],
             goals: [Goal::Wait, Goal::Wait],
+            remembers: false,
             renewals: 1,
             slow_send: false,
             prompt: false,

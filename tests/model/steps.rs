@@ -43,8 +43,8 @@ impl Model {
     fn start(&self, world: &mut World, c: usize, goal: Goal) {
         world.abandon(c, Lane::Hold);
         world.clients[c].hold = None;
-        world.clients[c].acquire =
-            Some(Acquiring { machine: Acquire::new(goal, 0), stage: Stage::Waiting, call: None, pending: None });
+        let machine = Acquire::new(goal, 0).watching(world.clients[c].watched.clone());
+        world.clients[c].acquire = Some(Acquiring { machine, stage: Stage::Waiting, call: None, pending: None });
         self.feed(world, c, Event::Begin);
     }
 
@@ -141,6 +141,9 @@ impl Model {
     }
 
     fn done(&self, world: &mut World, c: usize, outcome: Outcome) {
+        if let (true, Some(run)) = (self.setup.remembers, &world.clients[c].acquire) {
+            world.clients[c].watched = run.machine.watched().clone();
+        }
         let how = world.clients[c].acquire.take().and_then(|run| run.pending).map(|(_, how)| how);
         let Outcome::Granted(hold) = outcome else { return };
         match how {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leasehold::protocol::acquire::Acquire;
 use leasehold::protocol::cleanup::Cleanup;
 use leasehold::protocol::hold::Hold;
+use leasehold::protocol::observer::Observer;
 use leasehold::protocol::record::Stored;
 use leasehold::protocol::release::Release;
 use leasehold::protocol::store_time::StoreTime;
@@ -66,6 +67,8 @@ pub(crate) struct Client {
     /// Grants drawn so far.
     pub(crate) grants: u8,
     pub(crate) acquire: Option<Acquiring>,
+    /// What earlier calls have watched.
+    pub(crate) watched: Observer,
     pub(crate) hold: Option<Holding>,
     pub(crate) release: Option<Releasing>,
     pub(crate) debts: Vec<Owing>,
