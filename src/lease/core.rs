@@ -99,6 +99,12 @@ impl Core {
         }
     }
 
+    /// When to look at it again although nothing has happened.
+    pub(super) fn look_again_in(&self) -> Duration {
+        let now = self.client.now();
+        Duration::from_nanos(self.lock().hold.ends_in(&now, &self.rules))
+    }
+
     /// How it has ended, if it has, as of the last event.
     pub(super) fn ended(&self) -> Option<Ended> {
         self.lock().ended(self)

@@ -279,7 +279,7 @@ impl Rounds {
             Due::Wait(wait) => self.schedule(core, wait),
             Due::Renew => {
                 // Its deadline is watched while it waits for its turn and for its answer.
-                let left = nanos(core.left());
+                let left = nanos(core.look_again_in());
                 if !core.queued.swap(true, Ordering::Relaxed) {
                     self.ready.push_back(Arc::clone(&core));
                 }
