@@ -133,6 +133,8 @@ async fn a_renewal_whose_answer_was_lost_is_no_loss_and_reads_nothing() {
         let [claims, renewals, ..] = writes(&way);
         assert_eq!((claims, way.count(Verb::Read)), (1, 0), "{fault:?}");
         assert!((7..=8).contains(&renewals), "{fault:?}: {renewals}: one more than without the fault");
+        let version = record(store.inner()).await.version;
+        assert_eq!(version, Some(1 + renewals as u64), "every try is a new body");
     }
 }
 
@@ -144,7 +146,7 @@ async fn renewals_of_which_no_answer_comes_do_not_count() {
     let lease = a.acquire("job").await.unwrap();
     let lost = way.on(Verb::Renew).always().fault(Fault::LoseAnswer);
     let begun = Instant::now();
-    let Ended::Lost(loss) = lease.held().lost().await else { panic!("not lost") };
+    let Ok(Ended::Lost(loss)) = timeout(2 * TTL, lease.held().lost()).await else { panic!("not lost") };
     assert_eq!(loss.reason(), &LostReason::Deadline);
     assert!(begun.elapsed() >= TERM && begun.elapsed() <= TERM + 2 * MILLI, "{:?}", begun.elapsed());
     assert!(lost.times() > 3 && loss.cause().is_some());
@@ -327,7 +329,7 @@ async fn a_claim_that_still_travels_when_its_second_copy_is_refused_is_cleaned_u
     sleep(SECOND).await;
     rival_releases(store.inner(), grant).await;
     let released = Instant::now();
-    a.flush().await;
+    timeout(TTL, a.flush()).await.expect("it is settled");
     // One attempt is the longest pause between two clean-ups.
     assert!(released.elapsed() <= 5 * SECOND, "{:?}", released.elapsed());
     let burnt = record(store.inner()).await;
@@ -350,7 +352,7 @@ async fn where_the_clean_up_cannot_get_through_others_wait_a_term_at_most() {
         let lease = b.acquire("job").await.unwrap();
         assert!(begun.elapsed() <= WATCH + 10 * MILLI, "{fault:?}: {:?}", begun.elapsed());
         assert!(stuck.times() > 3, "{fault:?}: it tries for a term");
-        a.flush().await;
+        timeout(2 * TTL, a.flush()).await.expect("flush ends with the term");
         assert!(begun.elapsed() <= TTL + 10 * SECOND, "{fault:?}: flush ends with the term");
         assert_eq!(a.stats().owed, 0);
         assert!(lease.held().is_held());
@@ -420,7 +422,7 @@ async fn a_waiter_that_is_dropped_in_line_does_not_hold_up_those_behind_it() {
     way.forget_calls();
     let released = Instant::now();
     first.release().await.unwrap();
-    let lease: Lease = third.await.unwrap().unwrap();
+    let lease: Lease = timeout(TTL, third).await.expect("it is called").unwrap().unwrap();
     assert_eq!(released.elapsed(), Duration::ZERO, "it is called at once");
     assert_eq!(writes(&way), [1, 0, 1, 0]);
     assert_eq!(a.stats().waiting, 0);
@@ -465,6 +467,24 @@ async fn a_renewal_that_arrives_after_the_release_leaves_the_record_free() {
         assert_eq!(record(store.inner()).await, free, "{fault:?}");
         assert_eq!(a.inspect("job").await.unwrap().status, Status::Free);
     }
+}
+
+// B6
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_arrives_after_a_takeover_leaves_the_new_holder_alone() {
+    let (store, clock) = table();
+    let (way, a) = ready(store.inner(), &clock, "a", 2).await;
+    let (_, b) = ready(store.inner(), &clock, "b", 3).await;
+    let lease = a.acquire("job").await.unwrap();
+    let late = way.on(Verb::Renew).fault(Fault::ApplyLate(60 * SECOND));
+    let down = way.on(Verb::Renew).always().fault(Fault::Hang);
+    let new = b.acquire_within("job", 2 * TTL).await.unwrap();
+    for _ in 0..600 {
+        sleep(SECOND / 10).await;
+        let now = record(store.inner()).await;
+        assert_eq!((now.token, now.holder.as_ref().map(|label| label.as_str())), (new.token().as_u64(), Some("b")));
+    }
+    assert!(late.times() == 1 && down.times() > 0 && new.held().is_held() && !lease.held().is_held());
 }
 
 // B7

@@ -51,7 +51,7 @@ impl Machine {
     }
 
     async fn acquire(&self) -> Lease {
-        self.leases.acquire("job").await.unwrap()
+        self.leases.acquire_within("job", 10 * TTL).await.unwrap()
     }
 
     fn writes(&self) -> [usize; 4] {
@@ -68,8 +68,10 @@ async fn record(store: &Scripted) -> Record {
 }
 
 async fn lost(lease: &Lease) -> LostReason {
-    let Ended::Lost(lost) = lease.held().lost().await else { panic!("not lost") };
-    lost.reason().clone()
+    match timeout(10 * TTL, lease.held().lost()).await {
+        Ok(Ended::Lost(lost)) => lost.reason().clone(),
+        other => panic!("not lost: {other:?}"),
+    }
 }
 
 // C1
@@ -289,6 +291,28 @@ async fn a_grant_whose_term_is_nearly_over_when_it_arrives_is_given_back() {
 
 // C7
 #[tokio::test(start_paused = true)]
+async fn a_grant_that_was_computed_on_a_clock_that_stood_still_is_given_back() {
+    let (store, clock) = table();
+    let a = Machine::new(&store, &clock, "a", 2);
+    a.leases.inspect("other").await.unwrap();
+    a.clock.freeze();
+    sleep(10 * SECOND).await;
+    let lease = a.acquire().await;
+    a.clock.thaw();
+    // The answer's date shows that the first claim's end was computed from a time that was over.
+    assert_eq!(a.writes(), [2, 0, 1, 0], "given back, and claimed anew");
+    let expires_at = record(&store).await.expires_at_ms.expect("it knows the store's time by now");
+    let due = (store_ms(&clock) + 30_000)..=(store_ms(&clock) + 34_000);
+    assert!(due.contains(&expires_at));
+    assert!(lease.held().is_held());
+}
+
+fn store_ms(clock: &TestClock) -> u64 {
+    clock.stamp().real / 1_000_000
+}
+
+// C7
+#[tokio::test(start_paused = true)]
 async fn a_grant_that_has_just_enough_left_is_not_given_back() {
     let (store, clock) = table();
     let a = Machine::new(&store, &clock, "a", 2);
@@ -483,6 +507,8 @@ async fn a_step_forward_makes_a_lease_uncertain_until_a_renewal_that_left_after_
     lease.renew().await.unwrap();
     assert!(lease.held().is_held());
     assert_eq!(a.writes(), [1, 1, 0, 0]);
+    // It could not say when its term ends on the store's clock, and must not leave the old end there.
+    assert_eq!(record(&store).await.expires_at_ms, None);
     a.clock.set_wall_back(HOUR);
     sleep(TERM - MILLI).await;
     assert!(lease.held().is_held(), "the step back is ignored");
