@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::testing::TestClock;
@@ -410,6 +411,27 @@ async fn a_lease_that_is_dropped_with_its_client_is_released() {
     sleep(3 * SECOND).await;
     assert_eq!((lost.times(), writes(&way)), (2, [1, 0, 3, 0]));
     assert!(record(store.inner()).await.grant.is_none());
+}
+
+// B4
+#[tokio::test(start_paused = true)]
+async fn a_client_that_owes_nothing_more_is_freed_and_so_is_one_that_nobody_will_settle_for() {
+    for (renewal, fault) in
+        [(Renewal::Task, Fault::LoseAnswer), (Renewal::Task, Fault::Hang), (Renewal::Manual, Fault::LoseAnswer)]
+    {
+        let (store, clock) = table();
+        let store = Arc::new(store);
+        let builder = Leases::builder(Arc::clone(&store)).ttl(TTL).renewal(renewal);
+        let a = builder.clock(clock.another(2)).build().unwrap();
+        store.on(Verb::Release).always().fault(fault);
+        let lease = a.acquire("job").await.unwrap();
+        let late = store.on(Verb::Claim).fault(Fault::AnswerLate(60 * SECOND));
+        drop(timeout(SECOND, a.acquire("other job")).await);
+        assert_eq!(late.times(), 1);
+        drop((lease, a));
+        sleep(2 * TTL).await;
+        assert_eq!(Arc::strong_count(&store), 1, "{renewal:?}, {fault:?}: somebody still keeps it");
+    }
 }
 
 // B4

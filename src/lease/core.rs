@@ -360,7 +360,9 @@ impl Core {
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
-        self.client.owe(&self.name, &self.rules, debt, Some(Arc::clone(self)));
+        // Where nobody sends it by itself, the debt must not keep the client that owes it.
+        let of = self.background.then(|| Arc::clone(self));
+        self.client.owe(&self.name, &self.rules, debt, of);
         if !self.background {
             // Nobody sends it before the next call: the next in line is that call.
             self.release_is_over();
