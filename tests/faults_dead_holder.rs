@@ -14,7 +14,7 @@ use leasehold::{
     Takeover,
 };
 use support::scripted::{Fault, Happened, Scripted, TTL, Verb};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// For so long a rival must have watched a write.
@@ -124,14 +124,20 @@ impl Dead {
     }
 }
 
+/// Waits for it, and not for ever.
+async fn soon(leases: &Leases) -> Lease {
+    leases.acquire_within("job", 10 * TTL).await.unwrap()
+}
+
 /// Tries once a second until it is acquired.
 async fn try_every_second(leases: &Leases) -> Lease {
-    loop {
+    for _ in 0..100 {
         if let Some(lease) = leases.try_acquire("job").await.unwrap().acquired() {
             return lease;
         }
         sleep(SECOND).await;
     }
+    panic!("never acquired");
 }
 
 // A1
@@ -165,6 +171,7 @@ async fn each_try_on_a_dead_holder_is_one_request_and_the_winning_one_two() {
                 break lease;
             }
             tries += 1;
+            assert!(tries < 100, "{world:?}: never acquired");
             assert_eq!(way.total(), before, "{world:?}: a try that is told Held");
             sleep(SECOND).await;
         };
@@ -184,7 +191,7 @@ async fn a_waiter_takes_over_at_the_end_of_its_count() {
         let dead = a_holder_that_dies(&setup).await;
         let (_, b) = setup.client("b", 3, Renewal::Task);
         let begun = setup.now();
-        let lease = b.acquire("job").await.unwrap();
+        let lease = soon(&b).await;
         let took = setup.since(&begun);
         assert!(took >= WATCH && took < WATCH + Duration::from_millis(10), "{world:?}: {took:?}");
         dead.was_replaced_by(&lease);
@@ -198,7 +205,7 @@ async fn a_waiter_that_comes_late_takes_over_by_the_stores_time_without_watching
     let dead = a_holder_that_dies(&setup).await;
     sleep((TTL - 5 * SECOND).saturating_sub(setup.since(&dead.last_renewal))).await;
     let (_, b) = setup.client("b", 3, Renewal::Task);
-    let lease = b.acquire("job").await.unwrap();
+    let lease = soon(&b).await;
     let took = setup.since(&dead.last_renewal);
     assert!(took >= TTL && took <= TTL + 5 * SECOND, "{took:?} after the last renewal");
     dead.was_replaced_by(&lease);
@@ -313,7 +320,7 @@ async fn a_waiter_counts_again_from_a_renewal_at_nine_tenths_of_the_term() {
         let (_, a) = setup.client("a", 2, Renewal::Manual);
         let lease = a.acquire("job").await.unwrap();
         let (_, b) = setup.client("b", 3, Renewal::Task);
-        let waiter = tokio::spawn(async move { (b.acquire("job").await.unwrap(), b) });
+        let waiter = tokio::spawn(async move { (soon(&b).await, b) });
         sleep(27 * SECOND).await;
         lease.renew().await.unwrap();
         let renewed = setup.now();
@@ -367,7 +374,7 @@ async fn a_revoked_holder_learns_it_at_its_next_renewal_and_the_next_token_is_hi
         sleep(SECOND).await;
         assert_eq!(way.total(), 0, "{world:?}: a revoked lease is neither renewed nor released");
         let (_, b) = setup.client("b", 4, Renewal::Task);
-        let taken = b.acquire("job").await.unwrap();
+        let taken = soon(&b).await;
         assert!(setup.since(&revoked) >= Duration::from_millis(26_700), "{world:?}: not before the term is over");
         assert!(taken.token() > token);
     }
@@ -388,6 +395,8 @@ async fn a_forced_lease_is_free_at_once_and_its_holder_learns_it_was_revoked() {
 }
 
 async fn reason(held: Held) -> LostReason {
-    let Ended::Lost(lost) = held.lost().await else { panic!("not lost") };
-    lost.reason().clone()
+    match timeout(10 * TTL, held.lost()).await {
+        Ok(Ended::Lost(lost)) => lost.reason().clone(),
+        other => panic!("not lost: {other:?}"),
+    }
 }

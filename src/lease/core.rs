@@ -99,6 +99,12 @@ impl Core {
         }
     }
 
+    /// When to look at it again although nothing has happened.
+    pub(super) fn look_again_in(&self) -> Duration {
+        let now = self.client.now();
+        Duration::from_nanos(self.lock().hold.ends_in(&now, &self.rules))
+    }
+
     /// How it has ended, if it has, as of the last event.
     pub(super) fn ended(&self) -> Option<Ended> {
         self.lock().ended(self)
@@ -354,7 +360,9 @@ impl Core {
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
-        self.client.owe(&self.name, &self.rules, debt, Some(Arc::clone(self)));
+        // Where nobody sends it by itself, the debt must not keep the client that owes it.
+        let of = self.background.then(|| Arc::clone(self));
+        self.client.owe(&self.name, &self.rules, debt, of);
         if !self.background {
             // Nobody sends it before the next call: the next in line is that call.
             self.release_is_over();

@@ -40,7 +40,7 @@ pub(super) struct Owed {
 
 impl Client {
     /// Something is owed from now on. Never waits, needs no runtime.
-    pub(super) fn owe(&self, name: &Name, rules: &Arc<Rules>, debt: Debt, of: Option<Arc<Core>>) {
+    pub(super) fn owe(self: &Arc<Self>, name: &Name, rules: &Arc<Rules>, debt: Debt, of: Option<Arc<Core>>) {
         let owed = Owed {
             name: name.clone(),
             rules: Arc::clone(rules),
@@ -51,7 +51,7 @@ impl Client {
         };
         self.debts.lock().waiting.push(owed);
         self.debts.changed.notify_waiters();
-        self.keeper.ring();
+        self.keeper.owes(self);
     }
 
     /// Sends what is owed, once each, and whatever it is owed for.

@@ -218,7 +218,7 @@ pub(super) async fn until_ended(core: &Core) -> Ended {
 /// Waits for news, and for the deadline at the longest.
 async fn wait(core: &Core, news: impl Future<Output = ()>) {
     // At least a millisecond, so that rounding cannot make it spin; at most a second, to notice jumps.
-    let deadline = core.left().clamp(Duration::from_millis(1), Duration::from_secs(1));
+    let deadline = core.look_again_in().clamp(Duration::from_millis(1), Duration::from_secs(1));
     tokio::select! {
         biased;
         () = news => {}

@@ -46,6 +46,8 @@ enum Letter {
     Watch(Arc<Core>),
     WatchAgain(u64),
     Forget(u64),
+    /// Keeps the client until it is read: from then on what is owed keeps it.
+    Stay(#[allow(dead_code, reason = "it is there to be held")] Arc<Client>),
 }
 
 impl Keeper {
@@ -85,7 +87,15 @@ impl Keeper {
         self.about(core, Letter::Forget);
     }
 
-    /// Wakes it: something is owed, or the client is gone.
+    /// Something is owed: the client stays until it is settled, if there is somebody to settle it.
+    pub(super) fn owes(&self, client: &Arc<Client>) {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        if *runs {
+            self.inbox.post(Letter::Stay(Arc::clone(client)));
+        }
+    }
+
+    /// Wakes it: a debt was put back, or the client is gone.
     pub(super) fn ring(&self) {
         self.inbox.bell.notify_one();
     }
@@ -141,6 +151,8 @@ impl Drop for Gone {
     fn drop(&mut self) {
         let Some(client) = self.0.upgrade() else { return };
         *client.keeper.runs.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        // Nobody reads them any more, and the client would keep itself.
+        client.keeper.inbox.lock().retain(|letter| !matches!(letter, Letter::Stay(_)));
         client.port.run_on(None);
         for core in client.lines.cores().into_iter().filter(|core| core.background) {
             core.lose(Loss::KeeperGone);
@@ -204,21 +216,21 @@ impl Rounds {
 
     /// Goes round until the client is gone.
     async fn make(mut self) {
+        let mut _stays = None;
         while let Some(client) = self.client.upgrade() {
             self.read_clocks(&client);
             self.read_letters();
             self.look_at_due();
             self.send(&client);
             let sleep = client.clock.sleep(self.pause(&client));
-            // While something is owed the client stays, so that it is settled.
-            let stays = (client.debts.count() > 0).then_some(client);
+            // While something is owed the client stays, from round to round, so that it is settled.
+            _stays = (client.debts.count() > 0).then_some(client);
             tokio::select! {
                 biased;
                 Some(done) = self.under_way.next(), if !self.under_way.is_empty() => self.ended(done),
                 () = self.inbox.bell.notified() => {}
                 () = sleep => {}
             }
-            drop(stays);
         }
     }
 
@@ -248,6 +260,7 @@ impl Rounds {
                     }
                 }
                 Letter::Forget(place) => drop(self.remove(place)),
+                Letter::Stay(_) => {}
             }
         }
     }
@@ -266,7 +279,7 @@ impl Rounds {
             Due::Wait(wait) => self.schedule(core, wait),
             Due::Renew => {
                 // Its deadline is watched while it waits for its turn and for its answer.
-                let left = nanos(core.left());
+                let left = nanos(core.look_again_in());
                 if !core.queued.swap(true, Ordering::Relaxed) {
                     self.ready.push_back(Arc::clone(&core));
                 }

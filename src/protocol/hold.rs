@@ -178,6 +178,14 @@ impl Hold {
         by_term.min(by_cap).min(by_longest)
     }
 
+    /// When it ends if nothing is answered any more: on the clocks that cannot be set, because one that has jumped
+    /// is no reason to look again at once. At least 1.
+    pub fn ends_in(&self, now: &Stamp, rules: &Rules) -> u64 {
+        let by_term = rules.term().saturating_sub(now.steady_since(&self.base.since));
+        let by_cap = self.capped_left(now, rules, steady_late_end);
+        by_term.min(by_cap).min(self.longest_left(now, rules)).max(1)
+    }
+
     /// Judges the clocks and says what is due.
     pub fn tick(&mut self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Due {
         if !matches!(self.state, State::Held | State::Jeopardy) {
@@ -318,9 +326,7 @@ impl Hold {
     }
 
     fn due(&self, now: &Stamp, rules: &Rules) -> Due {
-        // Only these clocks end it; a wall clock that has jumped is no reason to look again at once.
-        let by_term = rules.term().saturating_sub(now.steady_since(&self.base.since));
-        let over = by_term.min(self.longest_left(now, rules)).max(1);
+        let over = self.ends_in(now, rules);
         if self.under_way.is_some() {
             return Due::Wait(over);
         }
