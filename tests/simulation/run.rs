@@ -173,6 +173,10 @@ async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc
             _ => {
                 world.kill(&process);
                 world.sleep(length).await;
+                // Nothing starts on a machine that sleeps.
+                while clock.gate().is_frozen() {
+                    tokio::time::sleep(SAMPLE).await;
+                }
                 begin(&world, client, clock.restarted(), &fences);
             }
         }
