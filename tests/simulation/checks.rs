@@ -269,6 +269,11 @@ impl Checks {
         }
     }
 
+    /// A process that holds something now.
+    pub fn a_holder(&self) -> Option<usize> {
+        self.live.iter().rev().find(|live| live.held.is_held()).map(|live| live.process)
+    }
+
     /// I3 and I4, now.
     pub fn sample(&mut self, truth: impl Fn(&Name) -> Stored) {
         let mut found: Option<String> = None;

@@ -61,6 +61,10 @@ impl Gate {
         self.opened.notify_waiters();
     }
 
+    pub fn is_frozen(&self) -> bool {
+        self.stopped.lock().unwrap().frozen > 0
+    }
+
     pub fn kill(&self) {
         self.stopped.lock().unwrap().dead = true;
     }

@@ -11,6 +11,7 @@ use super::chance::Chance;
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
+    pub theme: Theme,
     pub store: StoreKind,
     pub names: usize,
     pub clients: Vec<ClientPlan>,
@@ -50,6 +51,17 @@ pub enum StoreKind {
     Judging,
 }
 
+/// Faults drawn without a plan seldom meet at the moment that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Theme {
+    /// Any faults at any time.
+    Anything,
+    /// A holder is cut off while others wait, so that its deadline and their count end together.
+    Deadline,
+    /// Long pauses between leases, in which a client's knowledge of the store's time grows old, or its clocks freeze.
+    Idle,
+}
+
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -57,6 +69,8 @@ pub enum Fault {
     AnswerLost,
     /// Either way takes up to five terms.
     Delay,
+    /// An answer takes nearly as long as the client waits.
+    SlowAnswer,
     /// A second copy arrives later.
     Duplicate,
     Throttle,
@@ -83,10 +97,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 20] = [
+    pub const ALL: [Fault; 21] = [
         Self::RequestLost,
         Self::AnswerLost,
         Self::Delay,
+        Self::SlowAnswer,
         Self::Duplicate,
         Self::Throttle,
         Self::FailBefore,
@@ -110,19 +125,30 @@ impl Fault {
 impl Plan {
     pub fn of(seed: u64) -> Self {
         let chance = Chance::new(seed, 1);
+        let theme = chance.of(&[Theme::Anything, Theme::Anything, Theme::Anything, Theme::Deadline, Theme::Deadline, Theme::Idle]);
         let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
-        let clients = (0..chance.between(2, 4)).map(|_| ClientPlan::draw(&chance, ttls)).collect::<Vec<_>>();
+        let clients =
+            (0..chance.between(2, 4)).map(|_| ClientPlan::draw(&chance, ttls).suited(theme, &chance)).collect::<Vec<_>>();
         let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
         let calm = chance.between(0, 4);
+        let stores = [StoreKind::Dated, StoreKind::Dated, StoreKind::Undated, StoreKind::Judging];
+        let faults = |fault| match theme {
+            Theme::Anything => likelihood(&chance, calm),
+            _ => theme.likelihood(fault, &chance),
+        };
         Self {
             seed,
-            store: chance.of(&[StoreKind::Dated, StoreKind::Dated, StoreKind::Undated, StoreKind::Judging]),
+            theme,
+            store: if theme == Theme::Idle { StoreKind::Dated } else { chance.of(&stores) },
             names: chance.of(&[1, 1, 2]),
-            clients,
-            faults: Fault::ALL.into_iter().map(|fault| (fault, likelihood(&chance, calm))).collect(),
-            latency: Duration::from_millis(chance.of(&[0, 5, 50, 300])),
+            faults: Fault::ALL.into_iter().map(|fault| (fault, faults(fault))).collect(),
+            latency: Duration::from_millis(match theme {
+                Theme::Anything => chance.of(&[0, 5, 50, 300]),
+                _ => chance.of(&[0, 5]),
+            }),
             renew_batch: chance.of(&[1, 1, 2, 100]),
-            lasts: longest * chance.between(6, 12) as u32,
+            lasts: longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 },
+            clients,
         }
     }
 
@@ -131,8 +157,33 @@ impl Plan {
         self.faults.iter().find(|(other, _)| *other == fault).map_or(0, |(_, often)| *often)
     }
 
+    /// How many of a thousand requests of a client that is cut off do not arrive; of the others the answer does not.
+    pub fn lost_when_cut_off(&self) -> u64 {
+        if self.theme == Theme::Anything { 500 } else { 1000 }
+    }
+
+    pub fn shortest_ttl(&self) -> Duration {
+        self.clients.iter().map(|client| client.ttl).min().unwrap_or_default()
+    }
+
     pub fn longest_ttl(&self) -> Duration {
         self.clients.iter().map(|client| client.ttl).max().unwrap_or_default()
+    }
+}
+
+impl Theme {
+    fn likelihood(self, fault: Fault, chance: &Chance) -> u64 {
+        let maybe = |often| if chance.per_mille(500) { often } else { 0 };
+        match (self, fault) {
+            (_, Fault::FleetSkew) => maybe(250),
+            (Self::Deadline, Fault::Partition) => 250,
+            (Self::Idle, Fault::Partition) => 100,
+            (Self::Idle, Fault::FreezeIdle) => maybe(500),
+            (Self::Deadline, Fault::SlowAnswer) => maybe(500),
+            (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
+            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause) => maybe(10),
+            _ => 0,
+        }
     }
 }
 
@@ -167,6 +218,31 @@ impl ClientPlan {
         }
     }
 
+    fn suited(self, theme: Theme, chance: &Chance) -> Self {
+        let ttl = self.ttl;
+        match theme {
+            Theme::Anything => self,
+            Theme::Deadline => Self {
+                margin: chance.of(&[Some(Duration::ZERO), Some(Duration::ZERO), Some(ttl / 20), None]),
+                poll: Some(ttl / chance.of(&[20, 100])),
+                renewal: chance.of(&[Renewal::Task, Renewal::Task, Renewal::Task, Renewal::Task, Renewal::Manual]),
+                rate_ppm: chance.of(&[10_000, -10_000]),
+                holds: ttl * 6,
+                ..self
+            },
+            Theme::Idle => Self {
+                margin: chance.of(&[Some(Duration::ZERO), Some(ttl * 3 / 10)]),
+                poll: Some(ttl / chance.of(&[20, 100])),
+                renewal: Renewal::Task,
+                takeover: Takeover::StoreTime,
+                workers: 1,
+                rate_ppm: chance.of(&[10_000, -10_000]),
+                holds: chance.of(&[ttl / 4, ttl]),
+                ..self
+            },
+        }
+    }
+
     /// The margin that the library chooses or is told.
     pub fn effective_margin(&self) -> Duration {
         self.margin.unwrap_or((self.ttl / 10).max(Duration::from_secs(1)))
@@ -187,8 +263,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {:?} store, {} names, one way up to {:?}, renewals in batches of {}, faults for {:?}",
-            self.seed, self.store, self.names, self.latency, self.renew_batch, self.lasts
+            "seed {}: {:?}, {:?} store, {} names, one way up to {:?}, renewals in batches of {}, faults for {:?}",
+            self.seed, self.theme, self.store, self.names, self.latency, self.renew_batch, self.lasts
         )?;
         let faults = self.faults.iter().filter(|(_, often)| *often > 0);
         let faults = faults.map(|(fault, often)| format!("{fault:?} {often}")).collect::<Vec<_>>();

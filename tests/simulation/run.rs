@@ -9,7 +9,7 @@ use leasehold::{Fence, Leases};
 
 use super::chance::Chance;
 use super::checks::Counts;
-use super::plan::{Fault, Plan, draw_rate};
+use super::plan::{Fault, Plan, Theme, draw_rate};
 use super::worker::{Worker, operate};
 use super::world::World;
 
@@ -132,8 +132,11 @@ async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc
         if world.is_healed() {
             return;
         }
-        let client = chance.between(0, world.plan.clients.len() as u64 - 1) as usize;
-        let length = chance.up_to(chance.of(&[term / 4, term, term * 3]));
+        let any = chance.between(0, world.plan.clients.len() as u64 - 1) as usize;
+        let aimed = world.plan.theme != Theme::Anything;
+        let client = world.a_holder().filter(|_| aimed).unwrap_or(any);
+        let longest = if aimed { term * 2 } else { chance.of(&[term / 4, term, term * 3]) };
+        let length = chance.up_to(longest);
         let process = world.process(client);
         let clock = process.clock.clone();
         world.note(name_of(kind), process.id, length.as_millis() as u64, 0);
@@ -162,7 +165,7 @@ async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc
                 clock.clocks().suspend(world.now() - since);
                 clock.gate().thaw();
             }
-            Fault::WallJump => match chance.per_mille(500) {
+            Fault::WallJump => match chance.per_mille(if aimed { 900 } else { 500 }) {
                 true => clock.clocks().set_wall_forward(Duration::from_secs(3600)),
                 false => clock.clocks().set_wall_back(Duration::from_secs(3600)),
             },
@@ -170,6 +173,10 @@ async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc
             _ => {
                 world.kill(&process);
                 world.sleep(length).await;
+                // Nothing starts on a machine that sleeps.
+                while clock.gate().is_frozen() {
+                    tokio::time::sleep(SAMPLE).await;
+                }
                 begin(&world, client, clock.restarted(), &fences);
             }
         }

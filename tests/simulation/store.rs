@@ -73,11 +73,15 @@ impl Line {
         let again =
             happens(Fault::Duplicate).then(|| chance.up_to(world.plan.longest_ttl() * chance.of(&[1, 5]) as u32));
         let freeze = (freezable && happens(Fault::FreezeInClaim)).then(|| chance.up_to(world.plan.longest_ttl() * 2));
-        let fate = Fate { before: before + delay(), after: after + delay(), again, freeze, ..calm };
+        let slow = match happens(Fault::SlowAnswer) {
+            true => chance.up_to(world.plan.shortest_ttl() / 6),
+            false => Duration::ZERO,
+        };
+        let fate = Fate { before: before + delay(), after: after + delay() + slow, again, freeze, ..calm };
         let refused = |kind, applied| Some(Failure::Error(kind, applied));
         match () {
             () if world.is_away() => Fate { arrives: false, failure: Some(broken), again: None, ..fate },
-            () if world.is_cut_off(self.client) => match chance.per_mille(500) {
+            () if world.is_cut_off(self.client) => match chance.per_mille(world.plan.lost_when_cut_off()) {
                 true => Fate { arrives: false, failure: Some(broken), again: None, ..fate },
                 false => Fate { failure: Some(broken), ..fate },
             },

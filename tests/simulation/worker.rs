@@ -9,7 +9,7 @@ use leasehold::{Attempt, Error, ErrorKind, Fence, Handover, Held, Lease, Lost, N
 use super::chance::Chance;
 use super::checks::Live;
 use super::machine::Cancel;
-use super::plan::{ClientPlan, Fault};
+use super::plan::{ClientPlan, Fault, Theme};
 use super::world::{Process, World};
 
 /// One worker of a process.
@@ -42,7 +42,7 @@ impl Worker {
     }
 
     async fn idle(&self) {
-        let idle = self.chance.of(&[0, 10, 100]);
+        let idle = self.chance.of(if self.world.plan.theme == Theme::Idle { &[100, 800] } else { &[0, 10, 100] });
         self.world.sleep(self.chance.up_to(self.plan.ttl * idle / 100)).await;
         // What the date check lets pass, 3 s and a round trip, has to be within the margin.
         let safe = self.plan.workers == 1 && self.plan.effective_margin() >= Duration::from_secs(4);
@@ -72,7 +72,9 @@ impl Worker {
         if self.chance.per_mille(50) {
             request = request.renewal(Renewal::Manual);
         }
-        match self.chance.between(0, 2) {
+        // Whoever waits sees the moment at which a rival's term is over.
+        let waits = if self.world.plan.theme == Theme::Deadline { 8 } else { 2 };
+        match self.chance.between(0, waits) {
             0 => request.try_acquire().await.map(Attempt::acquired),
             1 => request.acquire_within(self.chance.up_to(self.plan.ttl * 2)).await.map(Some),
             _ => request.acquire().await.map(Some),
@@ -247,12 +249,14 @@ impl From<Lost> for WorkError {
 /// Looks at a lease now and then, and revokes it or asks its holder to finish.
 pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
     while !world.is_healed() {
-        world.sleep(chance.up_to(world.plan.longest_ttl() * 2)).await;
+        let pause = if world.plan.theme == Theme::Deadline { world.plan.longest_ttl() / 3 } else { world.plan.longest_ttl() * 2 };
+        world.sleep(chance.up_to(pause)).await;
         let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
         let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
         let Some(token) = found.token else { continue };
+        let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
         for _ in 0..chance.between(1, 3) {
-            let _ = match chance.per_mille(300) {
+            let _ = match chance.per_mille(revokes) {
                 true => process.leases.revoke(name.as_str(), token).await,
                 false => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
             };

@@ -259,6 +259,13 @@ impl World {
         self.processes.lock().unwrap()[&client].clone()
     }
 
+    /// A client that holds something now.
+    pub fn a_holder(&self) -> Option<usize> {
+        let process = self.checks(|checks| checks.a_holder())?;
+        let processes = self.processes.lock().unwrap();
+        processes.values().find(|other| other.id == process).map(|process| process.client)
+    }
+
     pub fn machine(&self, client: usize) -> MachineClock {
         let clocks = TestClock::seeded(self.plan.seed.wrapping_mul(64).wrapping_add(client as u64 + 1));
         let plan = self.plan.clients.get(client);
