@@ -394,6 +394,31 @@ async fn a_forced_lease_is_free_at_once_and_its_holder_learns_it_was_revoked() {
     assert!(taken.token() > lease.token());
 }
 
+// A7, with an answer that was lost
+#[tokio::test(start_paused = true)]
+async fn a_revocation_whose_answer_was_lost_is_a_success_also_when_somebody_has_come_after() {
+    for (force, others_come) in [(false, false), (true, false), (true, true)] {
+        let setup = Setup::new(World::StoreTime);
+        let (_, a) = setup.client("a", 2, Renewal::Task);
+        let lease = a.acquire("job").await.unwrap();
+        let (_, b) = setup.client("b", 4, Renewal::Task);
+        let waiter = others_come.then(|| tokio::spawn(async move { soon(&b).await }));
+        let (way, operator) = setup.client("operator", 3, Renewal::Manual);
+        let late = way.on(Verb::Revoke).fault(Fault::AnswerLate(60 * SECOND));
+        match force {
+            true => operator.force("job", lease.token()).await.unwrap(),
+            false => operator.revoke("job", lease.token()).await.unwrap(),
+        }
+        assert_eq!((late.times(), way.count(Verb::Revoke)), (1, 2));
+        match waiter {
+            Some(waiter) => assert!(waiter.await.unwrap().token() > lease.token()),
+            None => assert!(operator.inspect("job").await.unwrap().revoked),
+        }
+        let reason = reason(lease.held()).await;
+        assert!(matches!(reason, LostReason::Revoked | LostReason::Taken { .. }), "{reason:?}");
+    }
+}
+
 async fn reason(held: Held) -> LostReason {
     match timeout(10 * TTL, held.lost()).await {
         Ok(Ended::Lost(lost)) => lost.reason().clone(),

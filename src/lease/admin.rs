@@ -149,10 +149,8 @@ impl Leases {
         for _ in 0..TRIES {
             match client.port.revoke(client.attempt(), revoke.clone()).await {
                 Ok((Revoked::Revoked | Revoked::AlreadyRevoked, _)) => return Ok(()),
-                // The lost answer was of an accepted copy: it is free with that token, and revoked.
-                Ok((Revoked::Refused(view), _)) if force && failed.is_some() && is_forced(&view, token) => {
-                    return Ok(());
-                }
+                // The lost answer was of an accepted copy, or its grant has ended otherwise by now.
+                Ok((Revoked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Revoked::Refused(view), _)) => return Err(client.refused(op, &name, token, &view)),
                 Err(error) if error.kind.is_transient() => failed = Some(error),
                 Err(error) => return Err(client.error(op, Some(&name), error)),
@@ -278,6 +276,9 @@ impl Client {
     }
 }
 
-fn is_forced(view: &View, token: FencingToken) -> bool {
-    view.record.as_ref().is_some_and(|r| r.grant.is_none() && r.revoked && r.token == token.as_u64())
+/// Whether the grant with that token was forced free, or others have come after it.
+fn has_ended(view: &View, token: FencingToken) -> bool {
+    let Some(record) = &view.record else { return false };
+    let forced = record.grant.is_none() && record.revoked && record.token == token.as_u64();
+    forced || record.token > token.as_u64()
 }
