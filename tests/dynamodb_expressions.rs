@@ -37,6 +37,10 @@ fn a_write_happens_exactly_when_the_record_accepts_and_leaves_exactly_that_recor
     tally.assert_all_verbs_are_accepted_and_refused_often();
 }
 
+/// How many of the cases that a broken rule does not touch are run all the same.
+#[cfg(feature = "__broken")]
+const SAMPLE: usize = 100;
+
 /// Each rule is broken in the expressions as it is in the record, and the test above would notice either alone.
 #[cfg(feature = "__broken")]
 #[test]
@@ -68,10 +72,13 @@ fn each_broken_rule_is_broken_alike_in_both_places_and_would_be_noticed_in_one()
         };
         let _broken = rule.switch_on();
         let mut noticed = 0;
-        // A copy of what is there already is told apart after the write; here the broken condition lets it through.
-        for (case, whole) in cases.iter().zip(whole).filter(|(case, _)| case.outcome() != Outcome::Already) {
-            let (_, left) = table.run(case);
-            assert_eq!(case.leaves(&case.outcome()), left, "{rule:?} is broken differently: {case:?}");
+        for (number, (case, whole)) in cases.iter().zip(whole).enumerate() {
+            let (outcome, left) = (case.outcome(), case.leaves(&case.outcome()));
+            // A copy of what is there already is told apart after the write; the broken condition lets it through.
+            if outcome == Outcome::Already || (number >= SAMPLE && left == whole) {
+                continue;
+            }
+            assert_eq!(left, table.run(case).1, "{rule:?} is broken differently: {case:?}");
             noticed += usize::from(left != whole);
         }
         println!("{rule:?}: {noticed} of {} cases notice", cases.len());

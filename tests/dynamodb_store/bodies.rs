@@ -22,7 +22,7 @@ pub(crate) fn b() -> Grant {
 
 /// A store on a client as an application has it, with the SDK's own retries.
 pub(crate) struct Fixture {
-    pub(crate) emulator: Emulator,
+    _emulator: Emulator,
     pub(crate) proxy: Proxy,
     pub(crate) client: Client,
     pub(crate) store: DynamoDbStore,
@@ -36,7 +36,7 @@ impl Fixture {
         let client = retrying_client(proxy.addr());
         let store = DynamoDbStore::open(client.clone(), TABLE).await.expect("the table is fit");
         proxy.reset_counts();
-        Self { emulator, proxy, client, store }
+        Self { _emulator: emulator, proxy, client, store }
     }
 
     pub(crate) fn next_write(&self, fault: Fault) -> Injected {

@@ -279,11 +279,12 @@ impl Draft {
         let (seen_token, seen_grant, seen_version) = version.as_write()?;
         let readable = self.readable();
         let by_counter = Broken::TakeoverByCounterOnly.on();
+        let without_token = by_counter || (seen_grant.is_none() && Broken::ClosedIdentityWithoutToken.on());
         let mut identity = vec![self.is_or_absent("version", seen_version.map(number))];
         if !by_counter {
             identity.push(self.is_or_absent("grant", seen_grant.map(grant)));
         }
-        if !by_counter && !(seen_grant.is_none() && Broken::ClosedIdentityWithoutToken.on()) {
+        if !without_token {
             identity.push(self.is("token", "seen_token", number(seen_token)));
         }
         Some(format!("{readable} AND {} AND {}", identity.join(" AND "), self.below(token)))
