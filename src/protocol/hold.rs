@@ -242,9 +242,13 @@ impl Hold {
         }
     }
 
-    /// The renewal under way was abandoned: nothing is known of it.
+    /// The renewal under way was abandoned: nothing is known of it, so the next one is due at once.
+    ///
+    /// Else a caller that gives up again and again would put off every renewal until the deadline.
     pub fn abandoned(&mut self) {
-        self.under_way = None;
+        if self.under_way.take().is_some() {
+            self.next_after = 0;
+        }
     }
 
     /// Whether a renewal is under way.
