@@ -274,6 +274,13 @@ impl Hold {
         }
     }
 
+    /// How long until a grant that its longest hold has ended is to be released, should its owner not do it;
+    /// `None` for any other grant.
+    pub fn release_after(&self, now: &Stamp) -> Option<u64> {
+        let (since, longest) = self.longest.filter(|_| self.state == State::Lost(Loss::AtMost))?;
+        Some(longest.saturating_sub(now.steady_since(&since)))
+    }
+
     /// It is lost for a reason from outside the protocol.
     pub fn lose(&mut self, loss: Loss) -> Due {
         if matches!(self.state, State::Held | State::Jeopardy) {
@@ -382,7 +389,8 @@ impl Hold {
         }
     }
 
-    fn longest_left(&self, now: &Stamp, rules: &Rules) -> u64 {
+    /// How much of the longest hold is left before its stop signal; without one, endless.
+    pub fn longest_left(&self, now: &Stamp, rules: &Rules) -> u64 {
         self.longest.map_or(u64::MAX, |(since, longest)| {
             longest.saturating_sub(rules.margin).saturating_sub(now.steady_since(&since))
         })
