@@ -1,4 +1,5 @@
 //! Bad input: a clear kind, a text that says what to do, and no request.
+#![allow(clippy::disallowed_methods, reason = "tests read a paused clock")]
 
 mod support;
 

@@ -35,11 +35,14 @@ async fn held() -> (Scripted, Leases, Lease) {
     (store, leases, lease)
 }
 
+/// How many releases were sent before the work had ended, and when that was.
+type Seen = Mutex<Option<(usize, Instant)>>;
+
 /// Counts the releases that were sent before it is dropped: the work has to end first.
-struct Work(Scripted, Arc<Mutex<Option<(usize, Instant)>>>);
+struct Work(Scripted, Arc<Seen>);
 
 impl Work {
-    fn new(store: &Scripted) -> (Self, Arc<Mutex<Option<(usize, Instant)>>>) {
+    fn new(store: &Scripted) -> (Self, Arc<Seen>) {
         let seen = Arc::default();
         (Self(store.clone(), Arc::clone(&seen)), seen)
     }
@@ -51,7 +54,7 @@ impl Drop for Work {
     }
 }
 
-async fn released_after(seen: &Mutex<Option<(usize, Instant)>>, store: &Scripted, leases: &Leases) {
+async fn released_after(seen: &Seen, store: &Scripted, leases: &Leases) {
     sleep(Duration::from_millis(1)).await;
     let releases = seen.lock().unwrap().expect("the work has ended").0;
     assert_eq!((releases, store.count(Verb::Release)), (0, 1), "released once, after the work");
