@@ -214,7 +214,8 @@ async fn work_that_wakes_after_its_machine_slept_goes_on_only_after_the_loss_is_
         // Counted when the loss is found, which this does not ask for.
         Err::<(), _>(Failed::Saw(looks.stats().lost["deadline"], held.is_held()))
     }));
-    sleep(Duration::from_secs(1)).await;
+    // Between two looks at the clock, which come every second.
+    sleep(Duration::from_millis(1_500)).await;
     clock.suspend(TTL * 3);
     wake.send(()).unwrap();
     assert_eq!(work.await.unwrap(), Err(Failed::Saw(1, false)));
