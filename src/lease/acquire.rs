@@ -11,6 +11,7 @@ use super::guard::Lease;
 use super::line::{Before, Lines};
 use super::request::Attempt;
 use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal, Step};
+use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
 use crate::protocol::observer::Progress;
 use crate::protocol::rules::Rules;
@@ -30,12 +31,17 @@ pub(super) struct Spec {
     pub(super) background: bool,
 }
 
+impl Spec {
+    /// A lease that would have to be given up at once is not waited for.
+    fn longest_wait(&self) -> Option<Duration> {
+        self.at_most.map(|longest| longest.saturating_sub(Duration::from_nanos(self.rules.margin)))
+    }
+}
+
 /// Waits for the lease, at most `limit`.
 pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duration>) -> Result<Lease, Error> {
     let started = prepare(client, Operation::Acquire, spec.background).await?;
-    // A lease that would have to be given up at once is not waited for.
-    let by_hold = spec.at_most.map(|longest| longest.saturating_sub(Duration::from_nanos(spec.rules.margin)));
-    let limit = [limit, by_hold].into_iter().flatten().min();
+    let limit = [limit, spec.longest_wait()].into_iter().flatten().min();
     let place = Lines::join(client, &spec.name);
     let known = match limit {
         None => place.turn().await,
@@ -71,7 +77,9 @@ pub(super) async fn once(client: &Arc<Client>, spec: Spec, goal: Goal) -> Result
         Before::Waiters => return Ok(Attempt::Held(unknown())),
         Before::Nobody | Before::Holder(_) => {}
     }
+    let limit = spec.longest_wait();
     let mut call = Call::new(client, spec, goal, 0, started);
+    call.limit = limit;
     let outcome = call.perform().await?;
     call.finish(outcome)
 }
@@ -140,7 +148,7 @@ impl<'a> Call<'a> {
             if self.client.is_closed() && !matches!(next, Next::Done(_)) {
                 let step = self.on(Event::GiveUp);
                 self.owe(step);
-                self.client.ensure_open(Operation::Acquire)?;
+                return Err(self.closed());
             }
             step = match next {
                 Next::Read => self.read(left).await,
@@ -149,9 +157,23 @@ impl<'a> Call<'a> {
                     self.client.clock.sleep(Duration::from_nanos(pause).min(left)).await;
                     self.on(Event::Woken)
                 }
+                Next::Done(Outcome::Granted(hold)) if self.client.is_closed() => {
+                    self.give_back(&hold);
+                    return Err(self.closed());
+                }
                 Next::Done(outcome) => return Ok(outcome),
             };
         }
+    }
+
+    /// A grant that came after the client's end: nobody would renew or release it.
+    fn give_back(&self, hold: &Hold) {
+        let debt = Debt { token: hold.token, grant: hold.grant, since: self.client.now(), burn: false };
+        self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
+    }
+
+    fn closed(&self) -> Error {
+        super::client::closed(Operation::Acquire).for_name(&self.spec.name).written_if(self.written())
     }
 
     async fn read(&mut self, left: Duration) -> Step {

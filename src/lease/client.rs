@@ -20,6 +20,7 @@ use super::request::{Attempt, Request};
 use super::stats::{Losses, Stats};
 use super::watched::Watched;
 use crate::protocol::acquire::Dice;
+use crate::protocol::hold::Loss;
 use crate::protocol::rules::Rules;
 use crate::store::Store;
 use crate::time::{self, Clock};
@@ -160,13 +161,16 @@ impl Leases {
         let client = &self.client;
         client.closed.store(true, Ordering::Relaxed);
         client.lines.wake_all();
+        let (begun, ran_out) = (client.now(), client.debts.ran_out());
         let releases = client.lines.cores().into_iter().map(|core| async move {
             let name = core.name.clone();
             time::within(&*client.clock, deadline, core.release()).await.and_then(Result::ok).is_none().then_some(name)
         });
         let failed: Vec<Name> = join_all(releases).await.into_iter().flatten().collect();
-        let settled = time::within(&*client.clock, deadline, client.settle_all()).await;
-        if failed.is_empty() && settled.is_some() {
+        let left = deadline.saturating_sub(Duration::from_nanos(client.now().steady_since(&begun)));
+        let settled = time::within(&*client.clock, left, client.settle_all()).await;
+        // A release that was not answered at first is owed, and may have been answered since.
+        if settled.is_some() && (failed.is_empty() || client.debts.ran_out() == ran_out) {
             return Ok(());
         }
         let names = failed.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
@@ -233,10 +237,7 @@ impl Client {
     }
 
     pub(super) fn ensure_open(&self, operation: Operation) -> Result<(), Error> {
-        if self.is_closed() {
-            return Err(Error::new(ErrorKind::Closed, operation, "the client was shut down: build a new one"));
-        }
-        Ok(())
+        if self.is_closed() { Err(closed(operation)) } else { Ok(()) }
     }
 
     pub(super) fn name(&self, name: &str) -> Result<Name, Error> {
@@ -257,12 +258,16 @@ impl Client {
     }
 
     /// A live lease as this client knows it.
-    pub(super) fn holds(&self, core: &Arc<Core>) {
+    pub(super) fn holds(self: &Arc<Self>, core: &Arc<Core>) {
         self.lines.holds(core);
-        if core.background {
-            self.keeper.watch(core);
+        if core.background && !self.keeper.watch(self, core) {
+            core.lose(Loss::KeeperGone);
         }
     }
+}
+
+pub(super) fn closed(operation: Operation) -> Error {
+    Error::new(ErrorKind::Closed, operation, "the client was shut down: build a new one")
 }
 
 impl Drop for Client {

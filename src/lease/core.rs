@@ -41,6 +41,9 @@ pub(super) struct Core {
 struct Inner {
     hold: Hold,
     data: Option<Data>,
+    /// The payload of the newest renewal, and the newest that is known to be stored.
+    data_sent: Option<Data>,
+    data_stored: Option<Data>,
     asked: Option<StepDown>,
     /// What the last failed renewal said.
     cause: Option<Arc<str>>,
@@ -72,6 +75,8 @@ impl Core {
             grant: hold.grant,
             state: Mutex::new(Inner {
                 hold,
+                data_sent: data.clone(),
+                data_stored: data.clone(),
                 data,
                 asked: None,
                 cause: None,
@@ -103,6 +108,12 @@ impl Core {
     pub(super) fn look_again_in(&self) -> Duration {
         let now = self.client.now();
         Duration::from_nanos(self.lock().hold.ends_in(&now, &self.rules))
+    }
+
+    /// How much of the longest hold is left.
+    pub(super) fn longest_left(&self) -> Duration {
+        let now = self.client.now();
+        Duration::from_nanos(self.lock().hold.longest_left(&now, &self.rules))
     }
 
     /// How it has ended, if it has, as of the last event.
@@ -161,6 +172,7 @@ impl Core {
                 return None;
             }
             let body = inner.hold.renewal(now, &time, &self.rules);
+            inner.data_sent.clone_from(&inner.data);
             Some(Renew {
                 name: self.name.clone(),
                 token: self.token.as_u64(),
@@ -182,7 +194,14 @@ impl Core {
             Ok((answer, sample)) => {
                 inner.take_notice(&answer, self.token);
                 let answer = RenewalAnswer::Answered(&answer, sample);
+                let stored = inner.hold.data_accepted();
                 inner.hold.answered(answer, now, &time, &self.rules, jitter);
+                if inner.hold.data_accepted() > stored {
+                    inner.data_stored.clone_from(&inner.data_sent);
+                }
+                if inner.hold.state() == State::Held {
+                    inner.cause = None;
+                }
             }
             Err(error) => {
                 inner.cause = Some(error.message.as_str().into());
@@ -214,6 +233,11 @@ impl Core {
         drop(abandoned.told(answer));
     }
 
+    /// What its owner has sent is over: the keeper, which has waited for it, has to look again.
+    fn renewed_by_owner(&self) {
+        self.client.keeper.watch_again(self);
+    }
+
     /// Waits until a renewal that is under way has an answer or was dropped.
     pub(super) async fn until_not_under_way(&self) {
         self.until(|inner| !inner.hold.is_under_way()).await;
@@ -221,7 +245,13 @@ impl Core {
 
     /// Waits until nothing of this grant may be sent any more.
     pub(super) async fn until_stopped(&self) {
-        self.until(|inner| matches!(inner.hold.state(), State::Ended)).await;
+        let zombie = crate::protocol::broken::Broken::RenewalAfterLoss.on();
+        self.until(|inner| match inner.hold.state() {
+            State::Held | State::Jeopardy => false,
+            State::Lost(_) => !zombie,
+            State::Ended => true,
+        })
+        .await;
     }
 
     /// Keeps a new payload; the next renewals carry it. Returns its number.
@@ -252,7 +282,7 @@ impl Core {
         });
         self.client.lines.over(self);
         self.until_not_under_way().await;
-        let data = self.lock().data.clone();
+        let data = self.lock().data_stored.clone();
         Ok(Handover {
             store: self.client.description.identity.clone(),
             name: self.name.clone(),
@@ -267,11 +297,7 @@ impl Core {
     /// Dropped half-way, or without an answer, the release is owed.
     pub(super) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
         self.judge();
-        let first = self.change(|inner, _| {
-            inner.hold.end();
-            !std::mem::replace(&mut inner.release_begun, true)
-        });
-        if !first {
+        if !self.begin_release() {
             return Ok(self.ended().unwrap_or(Ended::Released));
         }
         let mut owed = OwedRelease { core: self, settled: false };
@@ -293,15 +319,31 @@ impl Core {
 
     /// Ends the grant without waiting: the release is owed.
     pub(super) fn release_later(self: &Arc<Self>) {
-        let owed = self.change(|inner, _| {
-            inner.hold.end();
-            !std::mem::replace(&mut inner.release_begun, true)
-        });
+        let owed = self.begin_release();
         let ended = self.ended().unwrap_or(Ended::Released);
         match owed && self.is_worth_a_release(&ended) {
             true => self.owe_release(),
             false => self.client.lines.over(self),
         }
+    }
+
+    /// Stops all sends but the release. Whether this is the first to do so.
+    fn begin_release(&self) -> bool {
+        let first = self.change(|inner, _| {
+            inner.hold.end();
+            !std::mem::replace(&mut inner.release_begun, true)
+        });
+        self.client.keeper.forget(self);
+        first
+    }
+
+    /// How long until the keeper has to release what its longest hold has ended, if nobody has begun to.
+    pub(super) fn release_after(&self) -> Option<u64> {
+        let now = self.client.now();
+        let inner = self.lock();
+        let wait = inner.hold.release_after(&now).filter(|_| !inner.release_begun)?;
+        // A little later than the owner's own release, which says more.
+        Some(if wait > 0 { wait.saturating_add(self.rules.pause(1, 1000)) } else { 0 })
     }
 
     /// Whether the store may still carry this grant.
@@ -361,9 +403,9 @@ impl Core {
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
         // Where nobody sends it by itself, the debt must not keep the client that owes it.
-        let of = self.background.then(|| Arc::clone(self));
-        self.client.owe(&self.name, &self.rules, debt, of);
-        if !self.background {
+        let somebody = self.background && self.client.keeper.is_running();
+        self.client.owe(&self.name, &self.rules, debt, somebody.then(|| Arc::clone(self)));
+        if !somebody {
             // Nobody sends it before the next call: the next in line is that call.
             self.release_is_over();
         }
@@ -421,7 +463,7 @@ impl Core {
 
     fn tell_loss(&self) {
         self.client.lines.over(self);
-        self.client.keeper.forget(self);
+        self.client.keeper.watch_again(self);
         if let Some(Ended::Lost(lost)) = self.ended() {
             tracing::warn!(lease.name = %self.name, lease.token = %self.token, outcome = %lost.reason(), "a lease was lost");
             self.client.losses.count(lost.reason());
@@ -482,6 +524,7 @@ impl Abandoned<'_> {
     fn told(self, answer: Option<Seen<Renewed>>) -> Option<Self> {
         let answer = answer?;
         self.0.finish_renewal(answer);
+        self.0.renewed_by_owner();
         std::mem::forget(self);
         None
     }
@@ -490,6 +533,7 @@ impl Abandoned<'_> {
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         self.0.abandon_renewal();
+        self.0.renewed_by_owner();
     }
 }
 

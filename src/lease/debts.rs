@@ -1,5 +1,6 @@
 //! What a client owes: clean-ups of claims that were given up, and releases that were not answered.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ pub(super) struct Debts {
     queue: Mutex<Queue>,
     /// Told whenever a debt was settled or put back.
     changed: Notify,
+    /// How many were not settled in their terms.
+    ran_out: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -109,6 +112,17 @@ impl Debts {
         waiting.or((queue.under_way > 0).then_some(Duration::from_secs(1)))
     }
 
+    /// Nobody sends by itself what is owed: it must keep neither its leases nor, through them, the client.
+    pub(super) fn let_go(&self) {
+        let leases: Vec<_> = self.lock().waiting.iter_mut().filter_map(|owed| owed.of.take()).collect();
+        leases.iter().for_each(|core| core.release_is_over());
+    }
+
+    /// How many were not settled in their terms so far.
+    pub(super) fn ran_out(&self) -> usize {
+        self.ran_out.load(Ordering::Relaxed)
+    }
+
     pub(super) fn count(&self) -> usize {
         let queue = self.lock();
         queue.waiting.len() + queue.under_way
@@ -160,6 +174,7 @@ impl UnderWay {
             Settlement::Settled => self.owed = None,
             Settlement::RanOut => {
                 tracing::warn!(lease.name = %owed.name, lease.token = debt.token, "a clean-up was not settled in its term");
+                client.debts.ran_out.fetch_add(1, Ordering::Relaxed);
                 self.owed = None;
             }
         }

@@ -84,7 +84,7 @@ impl Held {
     /// Makes sure that it is held for `span` more, on every clock: renews if need be.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`] when a whole term cannot give as much. [`ErrorKind::Lost`] when the lease is lost.
+    /// [`ErrorKind::Invalid`] when a whole term cannot give as much, or what is left of the longest hold. [`ErrorKind::Lost`] when the lease is lost.
     /// [`ErrorKind::Unavailable`] when no renewal was answered; the lease may still be held, but not for as long.
     ///
     /// # Cancel safety
@@ -93,6 +93,12 @@ impl Held {
         let most = Duration::from_nanos(self.core.rules.term().saturating_sub(self.core.rules.attempt));
         if span > most {
             let why = format!("a term of this lease can give {most:?} at the most, not {span:?}");
+            return Err(self.error(ErrorKind::Invalid, Operation::Renew, why));
+        }
+        self.still_held(Operation::Renew)?;
+        let longest = self.core.longest_left();
+        if span > longest {
+            let why = format!("its longest hold (at_most) leaves {longest:?}, not {span:?}: no renewal can help");
             return Err(self.error(ErrorKind::Invalid, Operation::Renew, why));
         }
         for _ in 0..self.core.rules.tries {
@@ -132,6 +138,10 @@ impl Held {
             self.still_held(Operation::SetData).map_err(|error| error.written_if(Written::Unknown))?;
             let pause = self.core.rules.pause(1, self.core.client.jitter());
             self.core.client.clock.sleep(Duration::from_nanos(pause)).await;
+            // The keeper's own next try may have carried it meanwhile.
+            if self.core.data_accepted() >= number {
+                return Ok(());
+            }
         }
     }
 

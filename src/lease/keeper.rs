@@ -31,6 +31,9 @@ const JUMP: Duration = Duration::from_millis(500);
 pub(super) struct Keeper {
     mode: Renewal,
     concurrency: usize,
+    /// Held while one is started.
+    starting: Mutex<()>,
+    /// Never held while one is started: a keeper whose start fails ends at once, and says so here.
     runs: Mutex<bool>,
     inbox: Arc<Inbox>,
 }
@@ -52,29 +55,35 @@ enum Letter {
 
 impl Keeper {
     pub(super) fn new(mode: Renewal, concurrency: usize) -> Self {
-        Self { mode, concurrency, runs: Mutex::new(false), inbox: Arc::default() }
+        Self { mode, concurrency, starting: Mutex::default(), runs: Mutex::default(), inbox: Arc::default() }
     }
 
     /// Starts it, unless it runs or there is to be none.
     pub(super) fn start(&self, client: &Arc<Client>) -> Result<(), Error> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        if *runs || self.mode == Renewal::Manual {
+        let _one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if *self.runs() || self.mode == Renewal::Manual {
             return Ok(());
         }
+        *self.runs() = true;
         let rounds = Rounds::new(client, Arc::clone(&self.inbox), self.concurrency);
         // Made before it is spawned, so that it is dropped even if the runtime never polls it.
         let gone = Gone(Arc::downgrade(client));
         match self.mode {
-            Renewal::Thread => start_thread(client, rounds, gone)?,
-            _ => start_task(rounds, gone)?,
+            Renewal::Thread => start_thread(client, rounds, gone),
+            _ => start_task(rounds, gone),
         }
-        *runs = true;
-        Ok(())
     }
 
-    /// A lease to renew from now on.
-    pub(super) fn watch(&self, core: &Arc<Core>) {
-        self.inbox.post(Letter::Watch(Arc::clone(core)));
+    /// A lease to renew from now on. `false` if there is no keeper any more, and none can be started here.
+    pub(super) fn watch(&self, client: &Arc<Client>, core: &Arc<Core>) -> bool {
+        // The one that ran when the call began may have ended with its runtime meanwhile.
+        let started = self.start(client).is_ok();
+        // Under the lock, so that no keeper ends between the look and the letter.
+        let runs = self.runs();
+        if started && *runs {
+            self.inbox.post(Letter::Watch(Arc::clone(core)));
+        }
+        started && *runs
     }
 
     /// Something about this lease has changed: look at it now.
@@ -89,7 +98,7 @@ impl Keeper {
 
     /// Something is owed: the client stays until it is settled, if there is somebody to settle it.
     pub(super) fn owes(&self, client: &Arc<Client>) {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = self.runs();
         if *runs {
             self.inbox.post(Letter::Stay(Arc::clone(client)));
         }
@@ -98,6 +107,14 @@ impl Keeper {
     /// Wakes it: a debt was put back, or the client is gone.
     pub(super) fn ring(&self) {
         self.inbox.bell.notify_one();
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        *self.runs()
+    }
+
+    fn runs(&self) -> MutexGuard<'_, bool> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn about(&self, core: &Core, letter: fn(u64) -> Letter) {
@@ -150,11 +167,17 @@ struct Gone(Weak<Client>);
 impl Drop for Gone {
     fn drop(&mut self) {
         let Some(client) = self.0.upgrade() else { return };
-        *client.keeper.runs.lock().unwrap_or_else(PoisonError::into_inner) = false;
-        // Nobody reads them any more, and the client would keep itself.
-        client.keeper.inbox.lock().retain(|letter| !matches!(letter, Letter::Stay(_)));
-        client.port.run_on(None);
-        for core in client.lines.cores().into_iter().filter(|core| core.background) {
+        let mut kept: Vec<Arc<Core>> = client.lines.cores();
+        {
+            // All of it before a new keeper can start: the new one must find none of the old one's letters.
+            let mut runs = client.keeper.runs();
+            client.port.run_on(None);
+            kept.extend(client.keeper.inbox.close());
+            *runs = false;
+        }
+        client.debts.let_go();
+        for core in kept.into_iter().filter(|core| core.background) {
+            core.scheduled.store(0, Ordering::Relaxed);
             core.lose(Loss::KeeperGone);
             // A release that it had in hand is sent by the next keeper; nobody has to wait for that.
             core.release_is_over();
@@ -163,6 +186,17 @@ impl Drop for Gone {
 }
 
 impl Inbox {
+    /// Takes out all letters, and gives the leases that nobody has begun to renew.
+    ///
+    /// A letter that nobody reads would keep its lease alive, and so the client.
+    fn close(&self) -> Vec<Arc<Core>> {
+        let watched = |letter| match letter {
+            Letter::Watch(core) => Some(core),
+            Letter::WatchAgain(_) | Letter::Forget(_) | Letter::Stay(_) => None,
+        };
+        std::mem::take(&mut *self.lock()).into_iter().filter_map(watched).collect()
+    }
+
     fn post(&self, letter: Letter) {
         self.lock().push_back(letter);
         self.bell.notify_one();
@@ -275,7 +309,7 @@ impl Rounds {
 
     fn look_at(&mut self, core: Arc<Core>) {
         match core.tick() {
-            Due::Over => core.scheduled.store(0, Ordering::Relaxed),
+            Due::Over => self.over(core),
             Due::Wait(wait) => self.schedule(core, wait),
             Due::Renew => {
                 // Its deadline is watched while it waits for its turn and for its answer.
@@ -284,6 +318,19 @@ impl Rounds {
                     self.ready.push_back(Arc::clone(&core));
                 }
                 self.schedule(core, left);
+            }
+        }
+    }
+
+    /// Nothing is renewed any more. What its longest hold has ended is released here, unless its owner does it.
+    fn over(&mut self, core: Arc<Core>) {
+        match core.release_after() {
+            Some(wait) if wait > 0 => self.schedule(core, wait),
+            due => {
+                self.remove(core.scheduled.swap(0, Ordering::Relaxed));
+                if due.is_some() {
+                    core.release_later();
+                }
             }
         }
     }

@@ -3,10 +3,13 @@
 //! Stamps the local clocks around it, bounds it, learns the store's time from its answer, counts and logs it.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::stats::{Requests, Verb};
 use crate::protocol::rules::Clocks;
@@ -113,7 +116,8 @@ impl Port {
     async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let elsewhere = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match elsewhere {
-            Some(runtime) => runtime.spawn(work).await.ok(),
+            // Bound to this call: dropped half-way it must not go on by itself, least of all after a release.
+            Some(runtime) => Bound(runtime.spawn(work)).await.ok(),
             None => Some(work.await),
         }
     }
@@ -134,6 +138,23 @@ impl Port {
             tracing::debug!(op, outcome = ?kind, applied = ?error.applied, error = %error, "a request failed");
         }
         answer.map(|answer| (answer.value, sample))
+    }
+}
+
+/// A task that ends with the one who waits for it.
+struct Bound<T>(JoinHandle<T>);
+
+impl<T> Future for Bound<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Bound<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

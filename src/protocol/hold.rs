@@ -242,9 +242,13 @@ impl Hold {
         }
     }
 
-    /// The renewal under way was abandoned: nothing is known of it.
+    /// The renewal under way was abandoned: nothing is known of it, so the next one is due at once.
+    ///
+    /// Else a caller that gives up again and again would put off every renewal until the deadline.
     pub fn abandoned(&mut self) {
-        self.under_way = None;
+        if self.under_way.take().is_some() {
+            self.next_after = 0;
+        }
     }
 
     /// Whether a renewal is under way.
@@ -268,6 +272,13 @@ impl Hold {
         if !matches!(self.state, State::Lost(_)) {
             self.state = State::Ended;
         }
+    }
+
+    /// How long until a grant that its longest hold has ended is to be released, should its owner not do it;
+    /// `None` for any other grant.
+    pub fn release_after(&self, now: &Stamp) -> Option<u64> {
+        let (since, longest) = self.longest.filter(|_| self.state == State::Lost(Loss::AtMost))?;
+        Some(longest.saturating_sub(now.steady_since(&since)))
     }
 
     /// It is lost for a reason from outside the protocol.
@@ -378,7 +389,8 @@ impl Hold {
         }
     }
 
-    fn longest_left(&self, now: &Stamp, rules: &Rules) -> u64 {
+    /// How much of the longest hold is left before its stop signal; without one, endless.
+    pub fn longest_left(&self, now: &Stamp, rules: &Rules) -> u64 {
         self.longest.map_or(u64::MAX, |(since, longest)| {
             longest.saturating_sub(rules.margin).saturating_sub(now.steady_since(&since))
         })

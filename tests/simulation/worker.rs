@@ -249,7 +249,11 @@ impl From<Lost> for WorkError {
 /// Looks at a lease now and then, and revokes it or asks its holder to finish.
 pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
     while !world.is_healed() {
-        let pause = if world.plan.theme == Theme::Deadline { world.plan.longest_ttl() / 3 } else { world.plan.longest_ttl() * 2 };
+        let pause = if world.plan.theme == Theme::Deadline {
+            world.plan.longest_ttl() / 3
+        } else {
+            world.plan.longest_ttl() * 2
+        };
         world.sleep(chance.up_to(pause)).await;
         let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
         let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };

@@ -50,6 +50,8 @@ pub enum Fault {
     LoseAnswer,
     /// The caller sees a broken connection at once; it is applied so much later.
     ApplyLate(Duration),
+    /// It arrives so much later, if its caller still waits: it is counted when it is sent and when it arrives.
+    ArriveLate(Duration),
     /// It is applied, and answered so much later.
     AnswerLate(Duration),
     /// It is applied and answered, and a second copy is applied so much later.
@@ -182,6 +184,12 @@ impl Scripted {
                     let _ = call(inner).await;
                 });
                 Err(broken(StoreErrorKind::Unavailable, Applied::Unknown))
+            }
+            Some(Fault::ArriveLate(late)) => {
+                clock.sleep(late).await;
+                let arrived = Call { verb, name: name.as_str().to_owned(), at: clock.stamp() };
+                self.calls.lock().unwrap().push(arrived);
+                call(inner).await
             }
             Some(Fault::AnswerLate(late)) => {
                 let answer = call(inner).await;
