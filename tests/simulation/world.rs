@@ -135,6 +135,10 @@ impl World {
         self.state.lock().unwrap().cut_off.contains(&client)
     }
 
+    pub fn is_any_cut_off(&self) -> bool {
+        !self.state.lock().unwrap().cut_off.is_empty()
+    }
+
     pub fn cut_off(&self, client: usize, cut_off: bool) {
         let mut state = self.state.lock().unwrap();
         match cut_off {
