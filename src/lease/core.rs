@@ -1,5 +1,7 @@
 //! What all handles of one lease share: the grant, its payload, and what became of it.
 
+mod release;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +13,10 @@ use super::client::Client;
 use super::events::Event;
 use super::held::Ended;
 use super::port::Seen;
-use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::{Due, Hold, Loss, RenewalAnswer, State};
-use crate::protocol::release::{Release, Released};
 use crate::protocol::rules::Rules;
 use crate::types::{
-    Close, Data, Error, ErrorKind, FencingToken, Grant, Handover, Label, Lost, LostReason, Name, Operation, Proof,
-    Renew, Renewed, Stamp, StepDown, StoreErrorKind, Vacate, Written,
+    Data, FencingToken, Grant, Label, Lost, LostReason, Name, Proof, Renew, Renewed, Stamp, StepDown, StoreErrorKind,
 };
 
 /// One lease.
@@ -136,12 +135,6 @@ impl Core {
             State::Ended => !inner.handed_over && !inner.release_over,
             State::Lost(_) => false,
         }
-    }
-
-    /// The store has answered the release, or is not going to: the next in line may go.
-    pub(super) fn release_is_over(&self) {
-        self.lock().release_over = true;
-        self.client.lines.over(self);
     }
 
     pub(super) fn is_in_jeopardy(&self) -> bool {
@@ -271,146 +264,6 @@ impl Core {
         self.change(|inner, _| inner.hold.lose(loss));
     }
 
-    /// Stops all sends of this grant without telling the store, and gives what another process needs to go on.
-    pub(super) async fn hand_over(&self) -> Result<Handover, Error> {
-        if let Some(Ended::Lost(lost)) = self.judge() {
-            return Err(Error::from(lost).during(Operation::Handover));
-        }
-        self.change(|inner, _| {
-            inner.handed_over = true;
-            inner.hold.end();
-        });
-        self.client.lines.over(self);
-        self.until_not_under_way().await;
-        let data = self.lock().data_stored.clone();
-        Ok(Handover {
-            store: self.client.description.identity.clone(),
-            name: self.name.clone(),
-            token: self.token,
-            grant: self.grant,
-            data,
-        })
-    }
-
-    /// Ends the grant and tells the store; repeats the same body until it is answered.
-    ///
-    /// Dropped half-way, or without an answer, the release is owed.
-    pub(super) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
-        self.judge();
-        if !self.begin_release() {
-            return Ok(self.ended().unwrap_or(Ended::Released));
-        }
-        let mut owed = OwedRelease { core: self, settled: false };
-        self.until_not_under_way().await;
-        let ended = self.ended().unwrap_or(Ended::Released);
-        if !self.is_worth_a_release(&ended) {
-            owed.settled = true;
-            return Ok(ended);
-        }
-        match self.send_release(None).await {
-            Err(error) if !matches!(ended, Ended::Lost(_)) => Err(error),
-            // A lost lease sends one release for others' sake; nothing hangs on it.
-            _ => {
-                owed.settled = true;
-                Ok(ended)
-            }
-        }
-    }
-
-    /// Ends the grant without waiting: the release is owed.
-    pub(super) fn release_later(self: &Arc<Self>) {
-        let owed = self.begin_release();
-        let ended = self.ended().unwrap_or(Ended::Released);
-        match owed && self.is_worth_a_release(&ended) {
-            true => self.owe_release(),
-            false => self.client.lines.over(self),
-        }
-    }
-
-    /// Stops all sends but the release. Whether this is the first to do so.
-    fn begin_release(&self) -> bool {
-        let first = self.change(|inner, _| {
-            inner.hold.end();
-            !std::mem::replace(&mut inner.release_begun, true)
-        });
-        self.client.keeper.forget(self);
-        first
-    }
-
-    /// How long until the keeper has to release what its longest hold has ended, if nobody has begun to.
-    pub(super) fn release_after(&self) -> Option<u64> {
-        let now = self.client.now();
-        let inner = self.lock();
-        let wait = inner.hold.release_after(&now).filter(|_| !inner.release_begun)?;
-        // A little later than the owner's own release, which says more.
-        Some(if wait > 0 { wait.saturating_add(self.rules.pause(1, 1000)) } else { 0 })
-    }
-
-    /// Whether the store may still carry this grant.
-    fn is_worth_a_release(&self, ended: &Ended) -> bool {
-        match ended {
-            Ended::Released => true,
-            Ended::HandedOver => false,
-            Ended::Lost(lost) => {
-                !matches!(lost.reason(), LostReason::Taken { .. } | LostReason::Deleted | LostReason::Revoked)
-            }
-        }
-    }
-
-    async fn send_release(&self, close: Option<Close>) -> Result<(), Error> {
-        let mut release = Release::new(close.is_some());
-        let limit = Duration::from_nanos(self.rules.attempt);
-        let body = Vacate {
-            name: self.name.clone(),
-            token: self.token.as_u64(),
-            grant: self.grant,
-            burn: false,
-            close,
-            now_ms: self.client.port.late_now_ms(),
-        };
-        // A lost lease sends one at the most.
-        let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
-        for failures in 1.. {
-            let error = match self.client.port.vacate(limit, body.clone()).await {
-                Ok((answer, _)) => return self.release_answered(release.answered(&answer, self.token.as_u64())),
-                Err(error) => error,
-            };
-            release.failed(error.applied);
-            if !error.kind.is_transient() || failures >= tries {
-                let error = Error::of_store(Operation::Release, self.client.description.kind, error);
-                return Err(error.for_name(&self.name));
-            }
-            let pause = if failures == 1 { 0 } else { self.rules.pause(failures, self.client.jitter()) };
-            self.client.clock.sleep(Duration::from_nanos(pause)).await;
-        }
-        Ok(())
-    }
-
-    fn release_answered(&self, released: Released) -> Result<(), Error> {
-        let (kind, written, why) = match released {
-            Released::Done | Released::Again => return Ok(()),
-            Released::NotRecorded => {
-                (ErrorKind::Refused, Written::No, "the grant was over before: nothing was recorded")
-            }
-            Released::Unknown => (ErrorKind::Unavailable, Written::Unknown, "nobody can say whether it was recorded"),
-        };
-        Err(Error::new(kind, Operation::Release, why).for_name(&self.name).written_if(written))
-    }
-
-    fn owe_release(self: &Arc<Self>) {
-        // The term of a lost lease is over: a release that fails is not sent again.
-        let lost = matches!(self.ended(), Some(Ended::Lost(_)));
-        let since = if lost { Stamp::default() } else { self.client.now() };
-        let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
-        // Where nobody sends it by itself, the debt must not keep the client that owes it.
-        let somebody = self.background && self.client.keeper.is_running();
-        self.client.owe(&self.name, &self.rules, debt, somebody.then(|| Arc::clone(self)));
-        if !somebody {
-            // Nobody sends it before the next call: the next in line is that call.
-            self.release_is_over();
-        }
-    }
-
     async fn until(&self, done: impl Fn(&Inner) -> bool) {
         loop {
             let changed = self.changed.notified();
@@ -534,20 +387,5 @@ impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
         self.0.abandon_renewal();
         self.0.renewed_by_owner();
-    }
-}
-
-/// A release under way: owed when it is dropped without having been settled.
-struct OwedRelease<'a> {
-    core: &'a Arc<Core>,
-    settled: bool,
-}
-
-impl Drop for OwedRelease<'_> {
-    fn drop(&mut self) {
-        match self.settled {
-            true => self.core.release_is_over(),
-            false => self.core.owe_release(),
-        }
     }
 }
