@@ -92,3 +92,8 @@ pub mod dynamodb {
 pub mod sqlite {
     pub use crate::backends::sqlite::SqliteStore;
 }
+
+/// The programs of `docs/programs.md`, which are tests.
+#[cfg(all(doctest, feature = "testing", feature = "serde"))]
+#[doc = include_str!("../docs/programs.md")]
+struct Programs;
