@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use super::machine::{Gate, Run};
 
+/// A run sends some hundred requests.
+const STORM: u64 = 20_000;
+
 /// A lease that some process has.
 #[derive(Debug)]
 pub struct Live {
@@ -162,14 +165,12 @@ impl Checks {
     }
 
     pub fn claim_sent(&mut self, claim: &Claim) {
-        self.counts.requests += 1;
-        self.hear();
+        self.count_request();
         self.must_not_be_silent(claim.grant, "claim", &claim.name);
     }
 
     pub fn renew_sent(&mut self, renew: &Renew) {
-        self.counts.requests += 1;
-        self.hear();
+        self.count_request();
         self.must_not_be_silent(renew.grant, "renewal", &renew.name);
         if self.ended.contains(&renew.grant) {
             self.fail(format!("I6: {}: token {} is renewed after its end", renew.name, renew.token));
@@ -177,10 +178,17 @@ impl Checks {
     }
 
     pub fn vacate_sent(&mut self, vacate: &Vacate) {
-        self.counts.requests += 1;
+        self.count_request();
         self.counts.burns += u64::from(vacate.burn);
-        self.hear();
         self.must_not_be_silent(vacate.grant, "release", &vacate.name);
+    }
+
+    fn count_request(&mut self) {
+        self.counts.requests += 1;
+        if self.counts.requests > STORM {
+            self.fail(format!("a storm: more than {STORM} requests"));
+        }
+        self.hear();
     }
 
     fn must_not_be_silent(&mut self, grant: Grant, verb: &str, name: &Name) {

@@ -200,7 +200,7 @@ fn name_of(kind: Fault) -> &'static str {
 async fn get_well(world: &Arc<World>) -> Result<(), String> {
     let term = world.plan.longest_ttl();
     // The last late copies arrive within five terms; a queue of holders, or orphans, ends within four.
-    let workers = |world: &World| stuck_workers(world).is_empty() && world.travelling() == 0;
+    let workers = |world: &World| world.all_live() && stuck_workers(world).is_empty() && world.travelling() == 0;
     if !wait_for(world, term * 9 + Duration::from_secs(60), workers).await {
         return Err(format!("progress: workers of processes {:?} do not come to an end", stuck_workers(world)));
     }
@@ -236,10 +236,13 @@ async fn get_well(world: &Arc<World>) -> Result<(), String> {
 async fn take_in_turn(world: &World, leases: &Leases, number: usize, limit: Duration) -> Result<(), String> {
     let name = world.name(number);
     let before = world.now();
-    let lease = leases.acquire_within(name.as_str(), limit).await;
+    let lease = tokio::time::timeout(limit * 2, leases.acquire_within(name.as_str(), limit)).await;
+    let lease = lease.map_err(|_| format!("{name}: an acquire within {limit:?} does not end"))?;
     let lease = lease.map_err(|error| format!("a leaked lock: {name} was not to be had within {limit:?}: {error}"))?;
     world.note("at last", 0, lease.token().as_u64(), (world.now() - before).as_millis() as u64);
-    lease.release().await.map(drop).map_err(|error| format!("{name}: a release failed without a fault: {error}"))
+    let released = tokio::time::timeout(limit, lease.release()).await;
+    let released = released.map_err(|_| format!("{name}: a release does not end"))?;
+    released.map(drop).map_err(|error| format!("{name}: a release failed without a fault: {error}"))
 }
 
 async fn wait_for(world: &World, limit: Duration, done: impl Fn(&World) -> bool) -> bool {

@@ -160,6 +160,12 @@ impl World {
         state.checks.died(process.id);
     }
 
+    /// Whether every client has a process that is not dead.
+    pub fn all_live(&self) -> bool {
+        let processes = self.processes.lock().unwrap();
+        processes.values().all(|process| !self.is_dead(process.id))
+    }
+
     pub fn travels(&self, requests: i64) {
         self.state.lock().unwrap().travelling += requests;
     }
