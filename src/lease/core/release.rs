@@ -60,11 +60,14 @@ impl Core {
 
     /// Ends the grant without waiting: the release is owed.
     pub(in crate::lease) fn release_later(self: &Arc<Self>) {
-        let owed = self.begin_release();
+        if !self.begin_release() {
+            // The next in line waits for what was begun, and so does a release by the owner.
+            return;
+        }
         let ended = self.ended().unwrap_or(Ended::Released);
-        match owed && self.is_worth_a_release(&ended) {
+        match self.is_worth_a_release(&ended) {
             true => self.owe_release(),
-            false => self.client.lines.over(self),
+            false => self.release_is_over(),
         }
     }
 
