@@ -79,7 +79,8 @@ fn notice(broken: Broken, within: u64) -> (Vec<u64>, String) {
     let (found, _) = search(0..within, SAMPLE);
     let seeds: Vec<u64> = found.iter().map(|report| report.seed).collect();
     let Some(first) = found.first() else { return (seeds, format!("not noticed within {within} seeds")) };
-    let mut gaps: Vec<u64> = seeds.iter().scan(0, |last, seed| Some(seed + 1 - std::mem::replace(last, seed + 1))).collect();
+    let mut gaps: Vec<u64> =
+        seeds.iter().scan(0, |last, seed| Some(seed + 1 - std::mem::replace(last, seed + 1))).collect();
     gaps.sort_unstable();
     let (median, what) = (gaps[gaps.len() / 2], first.violation.as_deref().unwrap_or_default());
     (seeds, format!("one seed in {median}, first {}: {what}", first.seed))

@@ -125,10 +125,18 @@ impl Fault {
 impl Plan {
     pub fn of(seed: u64) -> Self {
         let chance = Chance::new(seed, 1);
-        let theme = chance.of(&[Theme::Anything, Theme::Anything, Theme::Anything, Theme::Deadline, Theme::Deadline, Theme::Idle]);
+        let theme = chance.of(&[
+            Theme::Anything,
+            Theme::Anything,
+            Theme::Anything,
+            Theme::Deadline,
+            Theme::Deadline,
+            Theme::Idle,
+        ]);
         let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
-        let clients =
-            (0..chance.between(2, 4)).map(|_| ClientPlan::draw(&chance, ttls).suited(theme, &chance)).collect::<Vec<_>>();
+        let clients = (0..chance.between(2, 4))
+            .map(|_| ClientPlan::draw(&chance, ttls).suited(theme, &chance))
+            .collect::<Vec<_>>();
         let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
         let calm = chance.between(0, 4);
         let stores = [StoreKind::Dated, StoreKind::Dated, StoreKind::Undated, StoreKind::Judging];
