@@ -27,7 +27,7 @@ use leasehold::protocol::broken::switch::Guard;
 use run::{Report, SIMULATING, simulate};
 
 /// The seeds of the ordinary run.
-const SEEDS: u64 = 4_000;
+const SEEDS: u64 = 3_000;
 /// After so many violations no more are looked for.
 const ENOUGH: u64 = 20;
 
