@@ -1,5 +1,6 @@
 //! A request for one lease with options of its own.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ impl Attempt {
 }
 
 /// A request for one lease; see [`Leases::request`](crate::Leases::request).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "a request does nothing until it is acquired"]
 pub struct Request {
     client: Arc<Client>,
@@ -146,5 +147,19 @@ impl Request {
         }
         let name = client.name(&self.name)?;
         Ok(Spec { name, rules, data, at_most: self.at_most, background: renewal != Renewal::Manual })
+    }
+}
+
+/// Without the payload: as everywhere, only its length is shown.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("name", &self.name)
+            .field("ttl", &self.ttl)
+            .field("margin", &self.margin)
+            .field("data", &self.data.as_ref().map(|data| format!("{} bytes", data.len())))
+            .field("at_most", &self.at_most)
+            .field("renewal", &self.renewal)
+            .finish_non_exhaustive()
     }
 }

@@ -15,6 +15,8 @@ pub mod proxy;
 #[cfg(feature = "testing")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod scripted;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod secrets;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod wire;

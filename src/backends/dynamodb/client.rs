@@ -30,7 +30,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Every call overrides the configuration of the caller's client for itself alone. So it shares that client's
 /// connections and its cache of credentials, which a client derived from the same configuration does not: a
 /// function's cold start has one TLS handshake and one look-up of credentials.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Link {
     client: Client,
     pub(super) place: Place,

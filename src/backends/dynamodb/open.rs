@@ -1,5 +1,6 @@
 //! Opening a table: what it must be, and which tables are refused.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const SHORTEST_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) const DEFAULT_PARTITION_KEY: &str = "pk";
 
 /// Options for opening a [`DynamoDbStore`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "nothing happens before `open` or `unverified`"]
 pub struct DynamoDbStoreBuilder {
     client: Client,
@@ -127,6 +128,16 @@ impl DynamoDbStoreBuilder {
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
         Ok(options.store(link, keys, identity))
+    }
+}
+
+/// Without the client, whose own `Debug` shows an access key.
+impl fmt::Debug for DynamoDbStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynamoDbStoreBuilder")
+            .field("table", &self.table)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
