@@ -14,6 +14,7 @@ mod checks;
 mod controls;
 mod machine;
 mod plan;
+mod regressions;
 mod run;
 mod store;
 mod worker;
