@@ -68,8 +68,10 @@ impl Lease {
 
     /// Releases it, and says how it has ended: [`Ended::Lost`] when it was lost before, which is no error here.
     ///
-    /// After `Ok` no request is sent for this grant any more. A release whose answer was lost is sent again with the
-    /// same body; "not mine" then is a success, because the grant is over either way.
+    /// After `Ok` no request is sent for this grant any more, and after `Ok(Ended::Released)` no late copy of an
+    /// earlier one changes the record either. A release whose answer was lost is sent again with the same body; "not
+    /// mine" then is a success, because the grant is over either way. For a lease that was lost before, one release
+    /// is sent for the others' sake, and nothing hangs on its answer.
     ///
     /// # Errors
     /// As of the store, when no answer came: the lease then ends with a later try in the background, or with its
