@@ -529,7 +529,7 @@ async fn a_step_that_no_renewal_disproves_is_a_loss_at_the_deadline() {
     assert!(!lease.held().is_held());
     assert_eq!(lost(&lease).await, LostReason::ClockSuspect);
     assert!(begun.elapsed() >= TERM && begun.elapsed() <= TERM + 2 * MILLI, "{:?}", begun.elapsed());
-    assert!((5..=20).contains(&down.times()), "{}: it tries with pauses", down.times());
+    assert!((5..=40).contains(&down.times()), "{}: it tries with pauses", down.times());
 }
 
 /// A machine's clock that counts its sleeps.

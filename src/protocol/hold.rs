@@ -237,8 +237,8 @@ impl Hold {
         }
         match answer {
             RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules),
-            RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, rules, jitter),
-            RenewalAnswer::Failed { slow_down } => self.try_again(rules, jitter, slow_down),
+            RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, now, rules, jitter),
+            RenewalAnswer::Failed { slow_down } => self.try_again(now, rules, jitter, slow_down),
         }
     }
 
@@ -305,12 +305,12 @@ impl Hold {
         self.state = State::Held;
     }
 
-    fn refused(&mut self, sent: &Sent, view: &View, rules: &Rules, jitter: u16) {
+    fn refused(&mut self, sent: &Sent, view: &View, now: &Stamp, rules: &Rules, jitter: u16) {
         let Some(loss) = self.loss_shown_by(view) else {
             // Unreadable, or my own grant with a higher version: an older body of mine came late. No loss.
             let newest = view.record.as_ref().and_then(|record| record.version).unwrap_or(0);
             self.version = self.version.max(newest).max(sent.version);
-            return self.try_again(rules, jitter, false);
+            return self.try_again(now, rules, jitter, false);
         };
         self.lose(loss);
     }
@@ -330,10 +330,11 @@ impl Hold {
         })
     }
 
-    fn try_again(&mut self, rules: &Rules, jitter: u16, slow_down: bool) {
+    fn try_again(&mut self, now: &Stamp, rules: &Rules, jitter: u16, slow_down: bool) {
         self.state = State::Jeopardy;
         self.failures = self.failures.saturating_add(1);
-        self.next_after = rules.pause(self.failures + u8::from(slow_down), jitter);
+        let failures = self.failures.saturating_add(u8::from(slow_down));
+        self.next_after = rules.renewal_pause(failures, self.ends_in(now, rules), jitter);
     }
 
     fn due(&self, now: &Stamp, rules: &Rules) -> Due {

@@ -90,8 +90,24 @@ impl Rules {
     /// How long to wait after so many failures in a row: doubling from a sixteenth of an attempt up to one
     /// attempt, spread over the upper half by `jitter` (0 to 1000) so that clients do not come back together.
     pub fn pause(&self, failures: u8, jitter: u16) -> u64 {
-        let doubled = (self.attempt / 16).max(1).saturating_mul(1 << failures.saturating_sub(1).min(6));
-        spread(doubled.min(self.attempt.max(1)), jitter)
+        spread(self.doubled(failures), jitter)
+    }
+
+    /// How long a holder waits after so many failed renewals in a row, with so much left: at most a quarter of it.
+    ///
+    /// So a lease in danger, and only that one, tries more and more often: where half of all requests are
+    /// throttled, one of many leases meets with any small number of failures in a row.
+    pub fn renewal_pause(&self, failures: u8, left: u64, jitter: u16) -> u64 {
+        spread(self.doubled(failures).min((left / 4).max(self.shortest_pause())), jitter)
+    }
+
+    fn doubled(&self, failures: u8) -> u64 {
+        let doubled = self.shortest_pause().saturating_mul(1 << failures.saturating_sub(1).min(6));
+        doubled.min(self.attempt.max(1))
+    }
+
+    fn shortest_pause(&self) -> u64 {
+        (self.attempt / 16).max(1)
     }
 
     /// A waiter's pause between two reads, spread over the upper half.

@@ -89,7 +89,7 @@ async fn throttled_renewals_slow_down_and_no_lease_is_lost() {
     for number in 0..20 {
         held.push(leases.acquire(format!("job/{number}")).await.unwrap());
     }
-    let throttled = ground.proxy.on(Match::op("UpdateItem").containing(RENEWAL)).rate(0.5, 7);
+    let throttled = ground.proxy.on(Match::op("UpdateItem").containing(RENEWAL)).rate(0.3, 7);
     let throttled = throttled.fault(Fault::Answer(Answer::throttled()));
     ground.proxy.reset_counts();
     for lease in &held {

@@ -87,6 +87,8 @@ struct Rule {
     name: Option<String>,
     skip: usize,
     left: usize,
+    /// Of a thousand matching calls, and the state of the dice.
+    share: (u64, u64),
     fault: Fault,
     happened: Arc<AtomicUsize>,
 }
@@ -99,6 +101,7 @@ pub struct On<'a> {
     name: Option<String>,
     skip: usize,
     times: usize,
+    share: (u64, u64),
 }
 
 /// How often a fault has happened.
@@ -118,7 +121,7 @@ impl Scripted {
 
     /// Scripts a fault of the next calls of this verb.
     pub fn on(&self, verb: Verb) -> On<'_> {
-        On { store: self, verb, name: None, skip: 0, times: 1 }
+        On { store: self, verb, name: None, skip: 0, times: 1, share: (1000, 0) }
     }
 
     /// Forgets all faults.
@@ -156,6 +159,12 @@ impl Scripted {
             .find(|rule| rule.verb == verb && rule.left > 0 && rule.name.as_deref().is_none_or(|only| only == name))?;
         if rule.skip > 0 {
             rule.skip -= 1;
+            return None;
+        }
+        let (of_thousand, dice) = &mut rule.share;
+        // Knuth's generator: its upper bits are good enough for a coin.
+        *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        if (*dice >> 33) % 1000 >= *of_thousand {
             return None;
         }
         rule.left -= 1;
@@ -233,6 +242,12 @@ impl On<'_> {
         self
     }
 
+    /// Only so many of a thousand; the same seed picks the same ones.
+    pub fn share(mut self, of_thousand: u64, seed: u64) -> Self {
+        self.share = (of_thousand, seed);
+        self
+    }
+
     /// All calls from then on.
     pub fn always(self) -> Self {
         self.times(usize::MAX)
@@ -240,9 +255,9 @@ impl On<'_> {
 
     pub fn fault(self, fault: Fault) -> Happened {
         let happened = Arc::new(AtomicUsize::new(0));
-        let (verb, name, skip, left) = (self.verb, self.name, self.skip, self.times);
-        let rule = Rule { verb, name, skip, left, fault, happened: Arc::clone(&happened) };
-        self.store.rules.lock().unwrap().push(rule);
+        let Self { store, verb, name, skip, times: left, share } = self;
+        let rule = Rule { verb, name, skip, left, share, fault, happened: Arc::clone(&happened) };
+        store.rules.lock().unwrap().push(rule);
         Happened(happened)
     }
 }
