@@ -12,7 +12,7 @@ use leasehold::testing::TestClock;
 use leasehold::{
     Attempt, Ended, ErrorKind, Lease, Leases, LostReason, MemoryStore, Renewal, State, Status, SystemClock,
 };
-use support::scripted::{Scripted, TTL, Verb, client, table};
+use support::scripted::{Fault, Scripted, TTL, Verb, client, table};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::time::sleep;
 
@@ -223,4 +223,54 @@ fn what_a_runtime_left_owed_is_settled_in_the_next() {
         assert_eq!(leases.inspect("job").await.unwrap().status, Status::Free);
     });
     assert_eq!((store.count(Verb::Release), leases.stats().owed), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_manual_renewal_the_longest_hold_ends_it_although_nobody_ticks() {
+    // A6
+    let (store, clock) = table();
+    let leases = manual(&store, &clock);
+    let lease = leases.request("job").at_most(Duration::from_secs(20)).acquire().await.unwrap();
+    let held = lease.held();
+    sleep(Duration::from_secs(16)).await;
+    assert!(held.is_held());
+    sleep(Duration::from_secs(1)).await;
+    assert!(!held.is_held(), "the stop signal comes a margin of 3 s before the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_waiter_takes_over_from_its_own_clients_dropped_lease_at_once() {
+    let (store, clock) = table();
+    let leases = manual(&store, &clock);
+    let lease = leases.acquire("job").await.unwrap();
+    let waiter = {
+        let leases = leases.clone();
+        tokio::spawn(async move { leases.acquire("job").await.unwrap() })
+    };
+    sleep(Duration::from_millis(10)).await;
+    store.forget_calls();
+    drop(lease);
+    let started = tokio::time::Instant::now();
+    let _lease = waiter.await.unwrap();
+    assert!(started.elapsed() < Duration::from_millis(10), "{:?}", started.elapsed());
+    assert_eq!((store.count(Verb::Release), store.count(Verb::Claim), store.count(Verb::Read)), (1, 1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manual_renewal_whose_rival_was_cancelled_is_not_called_done() {
+    let (store, clock) = table();
+    let leases = manual(&store, &clock);
+    let lease = std::sync::Arc::new(leases.acquire("job").await.unwrap());
+    store.on(Verb::Renew).fault(Fault::Hang);
+    let cancelled = {
+        let lease = lease.clone();
+        tokio::spawn(async move { tokio::time::timeout(Duration::from_secs(1), lease.renew()).await.is_err() })
+    };
+    sleep(Duration::from_millis(10)).await;
+    let before = store.count(Verb::Renew);
+    lease.renew().await.unwrap();
+    assert!(cancelled.await.unwrap());
+    assert_eq!(store.count(Verb::Renew) - before, 1, "one of its own, and that was answered");
+    sleep(Duration::from_secs(20)).await;
+    assert!(lease.held().is_held());
 }

@@ -94,7 +94,7 @@ async fn ensure_tries_three_times_and_says_whether_the_lease_is_lost() {
     let error = held.ensure(SECOND * 2).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.to_string().contains("no renewal was answered: try again, or stop"), "{error}");
-    assert_eq!(failed.times() - before, 3);
+    assert!((3..=4).contains(&(failed.times() - before)), "its own three, and perhaps one of the keeper's");
     assert!(held.is_held(), "but not for as long");
     sleep(SECOND).await;
     let error = held.ensure(SECOND).await.unwrap_err();
@@ -492,4 +492,52 @@ async fn a_shutdown_releases_every_lease_and_sends_nothing_afterwards() {
         assert_eq!(b.inspect(name).await.unwrap().status, Status::Free, "{name}");
     }
     leases.shutdown(SECOND).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_finds_the_grant_revoked_says_so_although_nobody_had_noticed() {
+    let (store, clock) = table();
+    let (a, b) = (client(&store, &clock, "a"), client(&store, &clock.another(2), "b"));
+    let lease = a.acquire("job").await.unwrap();
+    b.revoke("job", lease.token()).await.unwrap();
+    let Ended::Lost(lost) = lease.release().await.unwrap() else { panic!("it was revoked") };
+    assert_eq!(lost.reason(), &LostReason::Revoked);
+    assert_eq!(a.stats().lost["revoked"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_lease_cannot_be_handed_over() {
+    let (store, clock) = table();
+    let leases = client(&store, &clock, "a");
+    let lease = leases.acquire("job").await.unwrap();
+    leases.shutdown(SECOND).await.unwrap();
+    assert_eq!(lease.into_handover().await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_begun_by_a_shutdown_and_not_answered_is_no_success_for_its_owner() {
+    let (store, clock) = table();
+    let leases = client(&store, &clock, "a");
+    let lease = leases.acquire("job").await.unwrap();
+    store.on(Verb::Release).always().fault(Fault::Fail(StoreErrorKind::Unavailable));
+    let ends = {
+        let leases = leases.clone();
+        tokio::spawn(async move { leases.shutdown(SECOND).await.is_err() })
+    };
+    tokio::task::yield_now().await;
+    let error = lease.release().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(ends.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_was_just_held_is_acquired_again_with_one_request() {
+    let (store, clock) = table();
+    let leases = client(&store, &clock, "a");
+    leases.acquire("job").await.unwrap().release().await.unwrap();
+    store.forget_calls();
+    for _ in 0..20 {
+        leases.acquire("job").await.unwrap().release().await.unwrap();
+    }
+    assert_eq!((store.count(Verb::Claim), store.count(Verb::Release), store.total()), (20, 20, 40));
 }

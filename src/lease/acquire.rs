@@ -40,23 +40,16 @@ impl Spec {
 
 /// Waits for the lease, at most `limit`.
 pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duration>) -> Result<Lease, Error> {
-    let started = prepare(client, Operation::Acquire, spec.background).await?;
-    let limit = [limit, spec.longest_wait()].into_iter().flatten().min();
+    let begun = Begun::new(client, Operation::Acquire, &spec, limit)?;
     let place = Lines::join(client, &spec.name);
-    let known = match limit {
-        None => place.turn().await,
-        Some(limit) => match time::within(&*client.clock, limit, place.turn()).await {
-            Some(known) => known,
-            None => return Err(timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)))),
-        },
-    };
+    let late = || timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)));
+    let known = begun.in_time(place.turn()).await.ok_or_else(late)?;
+    begun.settle(&spec).await;
     client.ensure_open(Operation::Acquire)?;
-    let mut call = Call::new(client, spec, Goal::Wait, known, started);
-    call.limit = limit;
-    if call.left().is_some_and(|left| left.is_zero()) {
-        call.over = true; // Nothing was sent.
-        return Err(timed_out(client, &call.spec.name, None));
+    if begun.left().is_some_and(|left| left.is_zero()) {
+        return Err(late()); // Nothing was sent.
     }
+    let mut call = Call::new(begun, spec.clone(), Goal::Wait, known);
     let outcome = call.perform().await?;
     let got = call.finish(outcome);
     // The lease is in the line before the place is given up: the next waits for it.
@@ -68,18 +61,18 @@ pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duratio
 }
 
 /// Tries once.
-pub(super) async fn once(client: &Arc<Client>, spec: Spec, goal: Goal) -> Result<Attempt, Error> {
-    let started = prepare(client, Operation::Acquire, spec.background).await?;
-    match client.lines.before(&spec.name) {
-        Before::Holder(core) if core.judge().is_none() || core.is_in_the_way() => {
-            return Ok(Attempt::Held(local(client, &core)));
-        }
-        Before::Waiters => return Ok(Attempt::Held(unknown())),
-        Before::Nobody | Before::Holder(_) => {}
+pub(super) async fn once(client: &Arc<Client>, spec: Spec) -> Result<Attempt, Error> {
+    let begun = Begun::new(client, Operation::Acquire, &spec, None)?;
+    begun.settle(&spec).await;
+    if let Before::Holder(core) = client.lines.before(&spec.name) {
+        core.judge(); // It may be over, and then those who wait here come first.
     }
-    let limit = spec.longest_wait();
-    let mut call = Call::new(client, spec, goal, 0, started);
-    call.limit = limit;
+    match client.lines.before(&spec.name) {
+        Before::Holder(core) => return Ok(Attempt::Held(local(client, &core))),
+        Before::Waiters => return Ok(Attempt::Held(unknown())),
+        Before::Nobody => {}
+    }
+    let mut call = Call::new(begun, spec, Goal::Try, 0);
     let outcome = call.perform().await?;
     call.finish(outcome)
 }
@@ -94,8 +87,9 @@ pub(super) async fn resume(client: &Arc<Client>, handover: Handover) -> Result<L
     let background = client.options.renewal != super::builder::Renewal::Manual;
     let spec =
         Spec { name: handover.name, rules: Arc::clone(&client.rules), data: handover.data, at_most: None, background };
-    let started = prepare(client, Operation::Resume, background).await?;
-    let mut call = Call::new(client, spec, goal, 0, started);
+    let begun = Begun::new(client, Operation::Resume, &spec, None)?;
+    begun.settle(&spec).await;
+    let mut call = Call::new(begun, spec, goal, 0);
     let outcome = call.perform().await.map_err(|error| error.during(Operation::Resume))?;
     match call.finish(outcome).map_err(|error| error.during(Operation::Resume))? {
         Attempt::Acquired(lease) => Ok(lease),
@@ -103,71 +97,122 @@ pub(super) async fn resume(client: &Arc<Client>, handover: Handover) -> Result<L
     }
 }
 
-async fn prepare(client: &Arc<Client>, operation: Operation, background: bool) -> Result<Stamp, Error> {
-    client.ensure_open(operation)?;
-    let started = client.now();
-    if background {
-        client.start_keeper()?;
-    } else if client.debts.count() > 0 {
-        client.settle_once().await;
-    }
-    Ok(started)
-}
-
-/// One call under way. Dropped half-way it gives up, and what it owes is owed. What it has watched is kept.
-struct Call<'a> {
+/// A call that has begun: the client's end waits for it.
+struct Begun<'a> {
     client: &'a Arc<Client>,
-    spec: Spec,
-    machine: Acquire,
     started: Stamp,
     limit: Option<Duration>,
+}
+
+impl<'a> Begun<'a> {
+    fn new(client: &'a Arc<Client>, op: Operation, spec: &Spec, limit: Option<Duration>) -> Result<Self, Error> {
+        client.calls.begin();
+        let limit = [limit, spec.longest_wait()].into_iter().flatten().min();
+        // Counted before it looks whether the client is closed, so that its end misses none.
+        let begun = Self { client, started: client.now(), limit };
+        client.ensure_open(op)?;
+        if spec.background {
+            client.start_keeper()?;
+        }
+        Ok(begun)
+    }
+
+    /// What is left of the limit.
+    fn left(&self) -> Option<Duration> {
+        let used = Duration::from_nanos(self.client.now().steady_since(&self.started));
+        self.limit.map(|limit| limit.saturating_sub(used))
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        match self.left() {
+            None => Some(work.await),
+            Some(left) => time::within(&*self.client.clock, left, work).await,
+        }
+    }
+
+    /// With manual renewal nobody else sends what is owed.
+    async fn settle(&self, spec: &Spec) {
+        if !spec.background {
+            self.client.settle_once(self.left()).await;
+        }
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.client.calls.end();
+    }
+}
+
+/// One call under way. Dropped half-way it gives up, and what it owes is owed. What it has seen is remembered.
+struct Call<'a> {
+    client: &'a Arc<Client>,
+    begun: Begun<'a>,
+    spec: Spec,
+    machine: Acquire,
+    known: u64,
     last_seen: Option<View>,
     last_error: Option<StoreError>,
-    doubt: bool,
+    /// Whether something is owed for it: what it wrote may stand, or land yet.
+    owes: bool,
+    granted: bool,
     over: bool,
 }
 
 impl<'a> Call<'a> {
-    fn new(client: &'a Arc<Client>, spec: Spec, goal: Goal, known: u64, started: Stamp) -> Self {
-        let machine = Acquire::new(goal, known).watching(client.watched.of(&spec.name));
-        let (limit, last_seen, last_error) = (None, None, None);
-        Self { client, spec, machine, started, limit, last_seen, last_error, doubt: false, over: false }
+    fn new(begun: Begun<'a>, spec: Spec, goal: Goal, known: u64) -> Self {
+        let client = begun.client;
+        let remembered = client.memory.of(&spec.name);
+        let known = known.max(remembered.token);
+        let machine = Acquire::new(goal, known).watching(remembered.watched);
+        let (last_seen, last_error) = (None, None);
+        let (owes, granted, over) = (false, false, false);
+        Self { client, begun, spec, machine, known, last_seen, last_error, owes, granted, over }
     }
 
     async fn perform(&mut self) -> Result<Outcome, Error> {
         let mut step = self.on(Event::Begin);
         loop {
+            let owed = step.owed.is_some();
             let next = self.owe(step);
-            let left = match self.left() {
-                Some(left) if left.is_zero() && !matches!(next, Next::Done(_)) => {
-                    step = self.on(Event::GiveUp);
-                    continue;
-                }
-                left => left.unwrap_or(Duration::MAX),
-            };
-            if self.client.is_closed() && !matches!(next, Next::Done(_)) {
+            if owed {
+                self.begun.settle(&self.spec).await;
+            }
+            if let Next::Done(outcome) = next {
+                return self.done(outcome);
+            }
+            if self.client.is_closed() {
                 let step = self.on(Event::GiveUp);
                 self.owe(step);
                 return Err(self.closed());
             }
+            let left = self.begun.left().unwrap_or(Duration::MAX);
             step = match next {
+                _ if left.is_zero() => self.on(Event::GiveUp),
                 Next::Read => self.read(left).await,
                 Next::Claim(proposal) => self.claim(proposal, left).await,
                 Next::Pause(pause) => {
-                    self.client.clock.sleep(Duration::from_nanos(pause).min(left)).await;
+                    self.client.pause_while_open(Duration::from_nanos(pause).min(left)).await;
                     self.on(Event::Woken)
                 }
-                Next::Done(Outcome::Granted(hold)) if self.client.is_closed() => {
-                    self.give_back(&hold);
-                    return Err(self.closed());
-                }
-                Next::Done(outcome) => return Ok(outcome),
+                Next::Done(_) => unreachable!("returned above"),
             };
         }
     }
 
+    fn done(&mut self, outcome: Outcome) -> Result<Outcome, Error> {
+        match outcome {
+            Outcome::Granted(hold) if self.client.is_closed() => {
+                self.give_back(&hold);
+                Err(self.closed())
+            }
+            outcome => Ok(outcome),
+        }
+    }
+
     /// A grant that came after the client's end: nobody would renew or release it.
-    fn give_back(&self, hold: &Hold) {
+    fn give_back(&mut self, hold: &Hold) {
+        self.owes = true;
         let debt = Debt { token: hold.token, grant: hold.grant, since: self.client.now(), burn: false };
         self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
     }
@@ -229,16 +274,11 @@ impl<'a> Call<'a> {
     /// Begins what is owed.
     fn owe(&mut self, step: Step) -> Next {
         if let Some(debt) = step.owed {
-            self.doubt |= debt.burn;
+            self.owes = true;
             self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
         }
         self.over |= matches!(step.next, Next::Done(_));
         step.next
-    }
-
-    fn left(&self) -> Option<Duration> {
-        let used = Duration::from_nanos(self.client.now().steady_since(&self.started));
-        self.limit.map(|limit| limit.saturating_sub(used))
     }
 
     fn attempt(&self) -> Duration {
@@ -260,7 +300,8 @@ impl<'a> Call<'a> {
                 (ErrorKind::Refused, why.to_owned())
             }
             Outcome::TooLate => {
-                let why = "the store is so slow that a grant came with too little of its term left; it was given back";
+                let why = "every grant came with too little of its term left, or with a date that contradicts the local \
+                           clocks, and was given back: the store is slow, or this process was frozen; try again";
                 (ErrorKind::Unavailable, why.to_owned())
             }
             Outcome::TokensUsedUp => {
@@ -274,7 +315,7 @@ impl<'a> Call<'a> {
     fn granted(&mut self, mut hold: Hold) -> Lease {
         let (client, spec) = (self.client, &self.spec);
         if let Some(longest) = spec.at_most {
-            hold.at_most(self.started, nanos(longest));
+            hold.at_most(self.begun.started, nanos(longest));
         }
         // Spread over the upper half of the first interval, so that leases taken together part.
         let half = spec.rules.renew_every / 2;
@@ -282,6 +323,8 @@ impl<'a> Call<'a> {
         hold.renew_first_after(half + u64::try_from(part).unwrap_or(0));
         let (name, rules) = (spec.name.clone(), Arc::clone(&spec.rules));
         let core = Core::new(client, name.clone(), rules, spec.background, hold, spec.data.clone());
+        self.granted = true;
+        client.memory.forget(&name);
         client.holds(&core);
         let token = core.token;
         tracing::debug!(lease.name = %name, lease.token = %token, "acquired");
@@ -301,7 +344,7 @@ impl<'a> Call<'a> {
     }
 
     fn written(&self) -> Written {
-        if self.doubt { Written::Unknown } else { Written::No }
+        if self.owes { Written::Unknown } else { Written::No }
     }
 
     fn unreadable(&self) -> String {
@@ -333,7 +376,10 @@ impl Drop for Call<'_> {
             let step = self.on(Event::GiveUp);
             self.owe(step);
         }
-        self.client.watched.keep(&self.spec.name, self.machine.watched());
+        if !self.granted {
+            let token = self.last_seen.as_ref().map_or(0, View::token).max(self.known);
+            self.client.memory.keep(&self.spec.name, self.machine.watched(), token);
+        }
     }
 }
 

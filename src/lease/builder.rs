@@ -15,6 +15,8 @@ const SHORTEST_DEFAULT_MARGIN: Duration = Duration::from_secs(1);
 const LONGEST_DEFAULT_POLL: Duration = Duration::from_secs(1);
 const CONCURRENCY: usize = 64;
 const TRIES: u8 = 3;
+/// The longest time-out of one request, however long the term.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
 /// 2025-01-01 and 2100-01-01 in milliseconds: a store's time outside is no floor for tokens.
 const FLOOR_MS: (u64, u64) = (1_735_689_600_000, 4_102_444_800_000);
 
@@ -125,7 +127,8 @@ impl LeasesBuilder {
         self
     }
 
-    /// How many renewals may be under way at once, at least 1. Default: 64.
+    /// How many renewals and clean-ups may be under way at once, at least 1. Default: 64. One clean-up is always
+    /// let through.
     pub fn concurrency(mut self, concurrency: usize) -> Self {
         self.options.concurrency = concurrency;
         self
@@ -167,7 +170,7 @@ impl Options {
             clocks: clocks(),
             ttl: nanos(self.ttl),
             margin: nanos(margin),
-            attempt: nanos(self.ttl) / 6,
+            attempt: nanos((self.ttl / 6).min(LONGEST_ATTEMPT)),
             renew_every: nanos(self.ttl) / 3,
             poll: nanos(poll),
             use_store_time: store.has_store_time

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::sync::Notify;
 
 use super::acquire;
 use super::builder::{LeasesBuilder, Options, Renewal, clocks};
@@ -15,10 +16,10 @@ use super::events::{Events, Teller};
 use super::guard::Lease;
 use super::keeper::Keeper;
 use super::line::Lines;
+use super::memory::Memory;
 use super::port::Port;
 use super::request::{Attempt, Request};
 use super::stats::{Losses, Stats};
-use super::watched::Watched;
 use crate::protocol::acquire::Dice;
 use crate::protocol::hold::Loss;
 use crate::protocol::rules::Rules;
@@ -48,7 +49,8 @@ pub(super) struct Client {
     pub(super) keeper: Keeper,
     pub(super) teller: Teller,
     pub(super) losses: Losses,
-    pub(super) watched: Watched,
+    pub(super) memory: Memory,
+    pub(super) calls: Calls,
     closed: AtomicBool,
 }
 
@@ -159,22 +161,27 @@ impl Leases {
     /// Safe: what is not released then is released in the background or ends with its term.
     pub async fn shutdown(&self, deadline: Duration) -> Result<(), Error> {
         let client = &self.client;
-        client.closed.store(true, Ordering::Relaxed);
+        client.closed.store(true, Ordering::SeqCst);
         client.lines.wake_all();
+        client.calls.closing.notify_waiters();
         let (begun, ran_out) = (client.now(), client.debts.ran_out());
+        let left = || deadline.saturating_sub(Duration::from_nanos(client.now().steady_since(&begun)));
+        // A call that was under way may still be granted: it has to give back, or to be seen among the leases.
+        let calls_ended = time::within(&*client.clock, deadline, client.calls.all_ended()).await;
+        let deadline = left();
         let releases = client.lines.cores().into_iter().map(|core| async move {
             let name = core.name.clone();
             time::within(&*client.clock, deadline, core.release()).await.and_then(Result::ok).is_none().then_some(name)
         });
         let failed: Vec<Name> = join_all(releases).await.into_iter().flatten().collect();
-        let left = deadline.saturating_sub(Duration::from_nanos(client.now().steady_since(&begun)));
-        let settled = time::within(&*client.clock, left, client.settle_all()).await;
+        let settled = time::within(&*client.clock, left(), client.settle_all()).await;
         // A release that was not answered at first is owed, and may have been answered since.
-        if settled.is_some() && (failed.is_empty() || client.debts.ran_out() == ran_out) {
+        if calls_ended.is_some() && settled.is_some() && (failed.is_empty() || client.debts.ran_out() == ran_out) {
             return Ok(());
         }
         let names = failed.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
         let why = match failed.is_empty() {
+            true if calls_ended.is_none() => "an acquire was still under way at the deadline; it gives back".to_owned(),
             true => "clean-ups were still owed at the deadline; they end with their terms".to_owned(),
             false => format!("the release of these leases was not answered: {names}; they end with their terms"),
         };
@@ -207,7 +214,8 @@ impl Client {
             debts: Debts::default(),
             teller: Teller::new(),
             losses: Losses::default(),
-            watched: Watched::default(),
+            memory: Memory::default(),
+            calls: Calls::default(),
             closed: AtomicBool::new(false),
         }
     }
@@ -233,7 +241,21 @@ impl Client {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps, but not beyond the client's end.
+    pub(super) async fn pause_while_open(&self, pause: Duration) {
+        let closing = self.calls.closing.notified();
+        tokio::pin!(closing);
+        closing.as_mut().enable();
+        if !self.is_closed() {
+            tokio::select! {
+                biased;
+                () = closing => {}
+                () = self.clock.sleep(pause) => {}
+            }
+        }
     }
 
     pub(super) fn ensure_open(&self, operation: Operation) -> Result<(), Error> {
@@ -268,6 +290,38 @@ impl Client {
 
 pub(super) fn closed(operation: Operation) -> Error {
     Error::new(ErrorKind::Closed, operation, "the client was shut down: build a new one")
+}
+
+/// The acquires under way: the client's end waits for them.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    under_way: AtomicUsize,
+    ended: Notify,
+    /// Told when the client is closed.
+    closing: Notify,
+}
+
+impl Calls {
+    pub(super) fn begin(&self) {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn end(&self) {
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.ended.notify_waiters();
+    }
+
+    async fn all_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.under_way.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
 }
 
 impl Drop for Client {

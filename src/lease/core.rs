@@ -3,7 +3,7 @@
 mod release;
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,9 +14,11 @@ use super::events::Event;
 use super::held::Ended;
 use super::port::Seen;
 use crate::protocol::hold::{Due, Hold, Loss, RenewalAnswer, State};
+use crate::protocol::observer::Observer;
 use crate::protocol::rules::Rules;
 use crate::types::{
     Data, FencingToken, Grant, Label, Lost, LostReason, Name, Proof, Renew, Renewed, Stamp, StepDown, StoreErrorKind,
+    View,
 };
 
 /// One lease.
@@ -29,8 +31,8 @@ pub(super) struct Core {
     pub(super) background: bool,
     /// Told whenever `state` has changed.
     pub(super) changed: Notify,
-    /// Its place in the keeper's timetable; 0: none.
-    pub(super) scheduled: AtomicU64,
+    /// By which the keeper knows it; never used again within a client.
+    pub(super) id: u64,
     /// Whether its renewal waits for its turn.
     pub(super) queued: AtomicBool,
     grant: Grant,
@@ -49,8 +51,10 @@ struct Inner {
     taken_by: Option<Label>,
     handed_over: bool,
     release_begun: bool,
-    /// Whether the store has answered the release, or is not going to.
-    release_over: bool,
+    /// Whether the store has answered the release.
+    release_answered: bool,
+    /// Whether the next in line may go: the release was tried, or nobody is going to.
+    line_unblocked: bool,
 }
 
 impl Core {
@@ -69,7 +73,7 @@ impl Core {
             rules,
             background,
             changed: Notify::new(),
-            scheduled: AtomicU64::new(0),
+            id: client.keeper.next_id(),
             queued: AtomicBool::new(false),
             grant: hold.grant,
             state: Mutex::new(Inner {
@@ -82,7 +86,8 @@ impl Core {
                 taken_by: None,
                 handed_over: false,
                 release_begun: false,
-                release_over: false,
+                release_answered: false,
+                line_unblocked: false,
             }),
         })
     }
@@ -132,7 +137,7 @@ impl Core {
         let inner = self.lock();
         match inner.hold.state() {
             State::Held | State::Jeopardy => true,
-            State::Ended => !inner.handed_over && !inner.release_over,
+            State::Ended => !inner.line_unblocked,
             State::Lost(_) => false,
         }
     }
@@ -255,6 +260,11 @@ impl Core {
         })
     }
 
+    /// How many renewals have counted so far.
+    pub(super) fn renewals(&self) -> u32 {
+        self.lock().hold.renewals()
+    }
+
     pub(super) fn data_accepted(&self) -> u32 {
         self.lock().hold.data_accepted()
     }
@@ -306,15 +316,13 @@ impl Core {
             }
             (State::Jeopardy, State::Held) => told(|name, token| Event::Recovered { name, token }),
             (_, State::Lost(_)) => self.tell_loss(),
-            (_, State::Ended) => {
-                self.client.keeper.forget(self);
-                told(|name, token| Event::Released { name, token });
-            }
+            (_, State::Ended) => self.client.keeper.forget(self),
             _ => {}
         }
     }
 
     fn tell_loss(&self) {
+        self.client.memory.keep(&self.name, &Observer::default(), self.token.as_u64());
         self.client.lines.over(self);
         self.client.keeper.watch_again(self);
         if let Some(Ended::Lost(lost)) = self.ended() {
@@ -336,10 +344,17 @@ impl Inner {
             Renewed::Renewed(asked) => {
                 self.asked = asked.clone().filter(|asked| asked.token == token.as_u64());
             }
-            Renewed::Refused(view) => {
-                self.taken_by = view.record.as_ref().and_then(|record| record.holder.clone());
-            }
+            Renewed::Refused(view) => self.see_holder(view),
         }
+    }
+
+    fn release_refused(&mut self, view: &View) {
+        self.see_holder(view);
+        self.hold.release_refused(view);
+    }
+
+    fn see_holder(&mut self, view: &View) {
+        self.taken_by = view.record.as_ref().and_then(|record| record.holder.clone());
     }
 
     fn ended(&self, core: &Core) -> Option<Ended> {

@@ -11,6 +11,7 @@ use super::client::Client;
 use super::core::Core;
 use crate::protocol::cleanup::{Cleanup, Debt, Settlement};
 use crate::protocol::rules::Rules;
+use crate::time;
 use crate::types::{Name, Stamp, Vacate};
 
 /// Everything that is owed.
@@ -26,7 +27,7 @@ pub(super) struct Debts {
 #[derive(Debug, Default)]
 struct Queue {
     waiting: Vec<Owed>,
-    under_way: usize,
+    in_hand: usize,
 }
 
 /// One debt.
@@ -57,9 +58,13 @@ impl Client {
         self.keeper.owes(self);
     }
 
-    /// Sends what is owed, once each, and whatever it is owed for.
-    pub(super) async fn settle_once(self: &Arc<Self>) {
-        join_all(self.take_debts(|_| true).into_iter().map(UnderWay::settle)).await;
+    /// Sends what is owed, once each, within `limit`: where nobody does it in the background.
+    pub(super) async fn settle_once(self: &Arc<Self>, limit: Option<Duration>) {
+        if self.debts.count() == 0 {
+            return;
+        }
+        let settled = join_all(self.take_debts(|_| true).into_iter().map(InHand::settle));
+        time::within(&*self.clock, limit.unwrap_or(Duration::MAX), settled).await;
     }
 
     /// Returns when nothing is owed.
@@ -71,7 +76,7 @@ impl Client {
             let now = self.now();
             let due = self.take_debts(|owed| owed.wait(&now) == 0);
             if !due.is_empty() {
-                join_all(due.into_iter().map(UnderWay::settle)).await;
+                join_all(due.into_iter().map(InHand::settle)).await;
                 continue;
             }
             let Some(wait) = self.debts.next_due(&now) else { return };
@@ -84,7 +89,7 @@ impl Client {
     }
 
     /// Takes up to `most` debts that are due now.
-    pub(super) fn take_due_debts(self: &Arc<Self>, most: usize) -> Vec<UnderWay> {
+    pub(super) fn take_due_debts(self: &Arc<Self>, most: usize) -> Vec<InHand> {
         let (now, mut left) = (self.now(), most);
         self.take_debts(|owed| {
             let due = left > 0 && owed.wait(&now) == 0;
@@ -93,13 +98,13 @@ impl Client {
         })
     }
 
-    fn take_debts(self: &Arc<Self>, mut which: impl FnMut(&Owed) -> bool) -> Vec<UnderWay> {
+    fn take_debts(self: &Arc<Self>, mut which: impl FnMut(&Owed) -> bool) -> Vec<InHand> {
         let mut queue = self.debts.lock();
         let (taken, waiting): (Vec<Owed>, Vec<Owed>) =
             std::mem::take(&mut queue.waiting).into_iter().partition(|owed| which(owed));
         queue.waiting = waiting;
-        queue.under_way += taken.len();
-        taken.into_iter().map(|owed| UnderWay { client: Arc::clone(self), owed: Some(owed) }).collect()
+        queue.in_hand += taken.len();
+        taken.into_iter().map(|owed| InHand { client: Arc::clone(self), owed: Some(owed) }).collect()
     }
 }
 
@@ -109,13 +114,13 @@ impl Debts {
         let queue = self.lock();
         let waiting = queue.waiting.iter().map(|owed| owed.wait(now)).min().map(Duration::from_nanos);
         // What is under way tells when it has ended.
-        waiting.or((queue.under_way > 0).then_some(Duration::from_secs(1)))
+        waiting.or((queue.in_hand > 0).then_some(Duration::from_secs(1)))
     }
 
     /// Nobody sends by itself what is owed: it must keep neither its leases nor, through them, the client.
     pub(super) fn let_go(&self) {
         let leases: Vec<_> = self.lock().waiting.iter_mut().filter_map(|owed| owed.of.take()).collect();
-        leases.iter().for_each(|core| core.release_is_over());
+        leases.iter().for_each(|core| core.unblock_line());
     }
 
     /// How many were not settled in their terms so far.
@@ -125,7 +130,7 @@ impl Debts {
 
     pub(super) fn count(&self) -> usize {
         let queue = self.lock();
-        queue.waiting.len() + queue.under_way
+        queue.waiting.len() + queue.in_hand
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -141,12 +146,12 @@ impl Owed {
 
 /// A debt that was taken out of the queue: put back when this is dropped, unless it was settled.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct InHand {
     client: Arc<Client>,
     owed: Option<Owed>,
 }
 
-impl UnderWay {
+impl InHand {
     /// Sends it once.
     pub(super) async fn settle(mut self) {
         let Some(owed) = &mut self.owed else { return };
@@ -161,14 +166,14 @@ impl UnderWay {
             now_ms: client.port.late_now_ms(),
         };
         let answer = client.port.vacate(Duration::from_nanos(owed.rules.attempt), body).await;
-        if let Some(core) = owed.of.take() {
-            core.release_is_over();
-        }
         let (now, jitter) = (client.now(), client.jitter());
         let settlement = match &answer {
             Ok((answer, _)) => owed.cleanup.answered(answer, &now, &owed.rules, jitter),
             Err(_) => owed.cleanup.failed(&now, &owed.rules, jitter),
         };
+        if let Some(core) = owed.of.take() {
+            core.owed_release_tried(settlement == Settlement::Settled);
+        }
         match settlement {
             Settlement::Again(after) => (owed.since, owed.after) = (now, after),
             Settlement::Settled => self.owed = None,
@@ -181,10 +186,10 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InHand {
     fn drop(&mut self) {
         let mut queue = self.client.debts.lock();
-        queue.under_way -= 1;
+        queue.in_hand -= 1;
         queue.waiting.extend(self.owed.take());
         drop(queue);
         self.client.debts.changed.notify_waiters();

@@ -36,8 +36,16 @@ pub enum Event {
     },
     /// It was lost.
     Lost(Lost),
-    /// Its owner has ended it.
+    /// Its owner has released it: the store has answered, or the first try was not answered and it goes on in the
+    /// background.
     Released {
+        /// The lease.
+        name: Name,
+        /// Its token.
+        token: FencingToken,
+    },
+    /// Its owner has handed it over to another process.
+    HandedOver {
         /// The lease.
         name: Name,
         /// Its token.

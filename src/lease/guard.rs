@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::core::Core;
 use super::held::{Ended, Held};
@@ -51,15 +50,15 @@ impl Lease {
     /// Safe: a renewal that was applied unseen does no harm.
     pub async fn renew(&self) -> Result<(), Error> {
         let held = self.held();
-        for failures in 1..=self.core.rules.tries {
+        let before = self.core.renewals();
+        for failures in 0..self.core.rules.tries {
+            held.pause_before_try(failures).await;
             held.still_held(Operation::Renew)?;
             self.core.renew_now().await;
             held.still_held(Operation::Renew)?;
-            if !self.core.is_in_jeopardy() {
+            if self.core.renewals() != before {
                 return Ok(());
             }
-            let pause = if failures == 1 { 0 } else { self.core.rules.pause(failures, self.core.client.jitter()) };
-            self.core.client.clock.sleep(Duration::from_nanos(pause)).await;
         }
         let why = "no renewal was answered: the lease is held until its deadline; try again, or stop";
         let error = Error::new(ErrorKind::Unavailable, Operation::Renew, why);

@@ -101,7 +101,8 @@ impl Held {
             let why = format!("its longest hold (at_most) leaves {longest:?}, not {span:?}: no renewal can help");
             return Err(self.error(ErrorKind::Invalid, Operation::Renew, why));
         }
-        for _ in 0..self.core.rules.tries {
+        for failures in 0..self.core.rules.tries {
+            self.pause_before_try(failures).await;
             self.still_held(Operation::Renew)?;
             if self.remaining() >= span {
                 return Ok(());
@@ -160,6 +161,14 @@ impl Held {
     pub fn lost(&self) -> impl Future<Output = Ended> + Send + 'static {
         let core = Arc::clone(&self.core);
         async move { until_ended(&core).await }
+    }
+
+    /// The second try comes at once, later ones after a pause.
+    pub(super) async fn pause_before_try(&self, failures: u8) {
+        if failures > 1 {
+            let pause = self.core.rules.pause(failures, self.core.client.jitter());
+            self.core.client.clock.sleep(Duration::from_nanos(pause)).await;
+        }
     }
 
     /// The loss, if it is lost.

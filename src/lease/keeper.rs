@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use tokio::runtime::{self, Handle};
+use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::Notify;
 
 use super::builder::{Renewal, nanos};
@@ -35,6 +35,7 @@ pub(super) struct Keeper {
     starting: Mutex<()>,
     /// Never held while one is started: a keeper whose start fails ends at once, and says so here.
     runs: Mutex<bool>,
+    next_id: AtomicU64,
     inbox: Arc<Inbox>,
 }
 
@@ -55,7 +56,8 @@ enum Letter {
 
 impl Keeper {
     pub(super) fn new(mode: Renewal, concurrency: usize) -> Self {
-        Self { mode, concurrency, starting: Mutex::default(), runs: Mutex::default(), inbox: Arc::default() }
+        let (starting, runs) = (Mutex::default(), Mutex::default());
+        Self { mode, concurrency, starting, runs, next_id: AtomicU64::new(1), inbox: Arc::default() }
     }
 
     /// Starts it, unless it runs or there is to be none.
@@ -117,10 +119,15 @@ impl Keeper {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A number that no lease of this client has had before.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
     fn about(&self, core: &Core, letter: fn(u64) -> Letter) {
-        let place = core.scheduled.load(Ordering::Relaxed);
-        if core.background && place != 0 {
-            self.inbox.post(letter(place));
+        let runs = self.runs();
+        if core.background && *runs {
+            self.inbox.post(letter(core.id));
         }
     }
 }
@@ -146,19 +153,26 @@ fn start_thread(client: &Arc<Client>, rounds: Rounds, gone: Gone) -> Result<(), 
         .build()
         .map_err(|error| failed("the keeper's runtime", error))?;
     client.port.run_on(Some(runtime.handle().clone()));
+    // Shared, because a runtime must not be dropped where the caller awaits, should the thread not start.
+    let runtime = Arc::new(Mutex::new(Some(runtime)));
+    let take = |runtime: &Mutex<Option<Runtime>>| runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let for_thread = Arc::clone(&runtime);
     let work = move || {
         let _gone = gone;
-        runtime.block_on(rounds.make());
-        // Does not wait for calls that hang.
-        runtime.shutdown_background();
-    };
-    match std::thread::Builder::new().name("leasehold-keeper".into()).spawn(work) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            client.port.run_on(None);
-            Err(failed("the keeper's thread", error))
+        if let Some(runtime) = take(&for_thread) {
+            runtime.block_on(rounds.make());
+            // Does not wait for calls that hang.
+            runtime.shutdown_background();
         }
-    }
+    };
+    let started = std::thread::Builder::new().name("leasehold-keeper".into()).spawn(work);
+    started.map(drop).map_err(|error| {
+        client.port.run_on(None);
+        if let Some(runtime) = take(&runtime) {
+            runtime.shutdown_background();
+        }
+        failed("the keeper's thread", error)
+    })
 }
 
 /// Dropped when the keeper has ended, for whatever reason.
@@ -177,10 +191,9 @@ impl Drop for Gone {
         }
         client.debts.let_go();
         for core in kept.into_iter().filter(|core| core.background) {
-            core.scheduled.store(0, Ordering::Relaxed);
             core.lose(Loss::KeeperGone);
             // A release that it had in hand is sent by the next keeper; nobody has to wait for that.
-            core.release_is_over();
+            core.unblock_line();
         }
     }
 }
@@ -220,13 +233,14 @@ struct Rounds {
     client: Weak<Client>,
     inbox: Arc<Inbox>,
     concurrency: usize,
-    /// When to look at which lease: the moment on `elapsed`, and a number to tell equals apart.
+    /// When to look at which lease: the moment on `elapsed`, and the lease's id.
     timetable: BTreeMap<(u64, u64), Arc<Core>>,
-    places: BTreeMap<u64, u64>,
-    next_place: u64,
+    /// The moment of each lease in the timetable, by its id.
+    moments: BTreeMap<u64, u64>,
     /// Leases whose renewal is due and waits for its turn.
     ready: VecDeque<Arc<Core>>,
     under_way: FuturesUnordered<Request>,
+    debts_in_hand: usize,
     /// The sum of the fastest clock's steps.
     elapsed: u64,
     last: Stamp,
@@ -239,10 +253,10 @@ impl Rounds {
             inbox,
             concurrency,
             timetable: BTreeMap::new(),
-            places: BTreeMap::new(),
-            next_place: 1,
+            moments: BTreeMap::new(),
             ready: VecDeque::new(),
             under_way: FuturesUnordered::new(),
+            debts_in_hand: 0,
             elapsed: 0,
             last: client.now(),
         }
@@ -276,7 +290,7 @@ impl Rounds {
         self.last = now;
         if jumped {
             let all = std::mem::take(&mut self.timetable);
-            self.places.clear();
+            self.moments.clear();
             for core in all.into_values() {
                 self.look_at(core);
             }
@@ -288,12 +302,12 @@ impl Rounds {
         for letter in letters {
             match letter {
                 Letter::Watch(core) => self.look_at(core),
-                Letter::WatchAgain(place) => {
-                    if let Some(core) = self.remove(place) {
+                Letter::WatchAgain(id) => {
+                    if let Some(core) = self.remove(id) {
                         self.look_at(core);
                     }
                 }
-                Letter::Forget(place) => drop(self.remove(place)),
+                Letter::Forget(id) => drop(self.remove(id)),
                 Letter::Stay(_) => {}
             }
         }
@@ -301,8 +315,8 @@ impl Rounds {
 
     fn look_at_due(&mut self) {
         while let Some(entry) = self.timetable.first_entry().filter(|entry| entry.key().0 <= self.elapsed) {
-            let ((_, place), core) = entry.remove_entry();
-            self.places.remove(&place);
+            let ((_, id), core) = entry.remove_entry();
+            self.moments.remove(&id);
             self.look_at(core);
         }
     }
@@ -327,7 +341,7 @@ impl Rounds {
         match core.release_after() {
             Some(wait) if wait > 0 => self.schedule(core, wait),
             due => {
-                self.remove(core.scheduled.swap(0, Ordering::Relaxed));
+                self.remove(core.id);
                 if due.is_some() {
                     core.release_later();
                 }
@@ -336,17 +350,15 @@ impl Rounds {
     }
 
     fn schedule(&mut self, core: Arc<Core>, wait: u64) {
-        self.remove(core.scheduled.load(Ordering::Relaxed));
-        let (place, at) = (self.next_place, self.elapsed.saturating_add(wait.max(1)));
-        self.next_place += 1;
-        core.scheduled.store(place, Ordering::Relaxed);
-        self.places.insert(place, at);
-        self.timetable.insert((at, place), core);
+        self.remove(core.id);
+        let at = self.elapsed.saturating_add(wait.max(1));
+        self.moments.insert(core.id, at);
+        self.timetable.insert((at, core.id), core);
     }
 
-    fn remove(&mut self, place: u64) -> Option<Arc<Core>> {
-        let at = self.places.remove(&place)?;
-        self.timetable.remove(&(at, place))
+    fn remove(&mut self, id: u64) -> Option<Arc<Core>> {
+        let at = self.moments.remove(&id)?;
+        self.timetable.remove(&(at, id))
     }
 
     /// Sends what is due, as far as there is room.
@@ -358,13 +370,18 @@ impl Rounds {
             }
             self.under_way.push(Box::pin(renew(Arc::clone(client), batch)));
         }
-        let room = self.concurrency.saturating_sub(self.under_way.len());
-        for debt in client.take_due_debts(room) {
+        for debt in client.take_due_debts(self.room_for_debts()) {
+            self.debts_in_hand += 1;
             self.under_way.push(Box::pin(async move {
                 debt.settle().await;
                 Done::Settled
             }));
         }
+    }
+
+    /// One is always let through, so that renewals that hang do not keep a name locked by nobody.
+    fn room_for_debts(&self) -> usize {
+        self.concurrency.saturating_sub(self.under_way.len()).max(usize::from(self.debts_in_hand == 0))
     }
 
     /// The next leases of one term, up to what the store takes at once.
@@ -382,14 +399,14 @@ impl Rounds {
     fn ended(&mut self, done: Done) {
         match done {
             Done::Renewed(cores) => cores.into_iter().for_each(|core| self.look_at(core)),
-            Done::Settled => {}
+            Done::Settled => self.debts_in_hand -= 1,
         }
     }
 
     fn pause(&self, client: &Client) -> Duration {
         let lease = self.timetable.first_key_value().map(|((at, _), _)| at.saturating_sub(self.elapsed));
         // Without room a debt that is due waits for an answer, not for a moment: a sleep of zero would spin.
-        let has_room = self.under_way.len() < self.concurrency;
+        let has_room = self.room_for_debts() > 0;
         let debt = client.debts.next_due(&self.last).map(nanos).filter(|_| has_room);
         let pause = [lease, debt].into_iter().flatten().min().map_or(LONGEST_SLEEP, Duration::from_nanos);
         pause.min(LONGEST_SLEEP)

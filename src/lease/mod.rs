@@ -13,11 +13,11 @@ mod guard;
 mod held;
 mod keeper;
 mod line;
+mod memory;
 mod port;
 mod request;
 mod run;
 mod stats;
-mod watched;
 
 pub use admin::{Inspection, Inspections, Status};
 pub use builder::{LeasesBuilder, Renewal, Takeover};

@@ -8,7 +8,6 @@ use super::acquire::{self, Spec};
 use super::builder::{Options, Renewal};
 use super::client::Client;
 use super::guard::Lease;
-use crate::protocol::acquire::Goal;
 use crate::types::{Data, Error, ErrorKind, HeldBy, MAX_DATA, Operation};
 
 /// What came of a try.
@@ -85,7 +84,8 @@ impl Request {
     /// Waits until the lease is ours; see [`Leases::acquire`](crate::Leases::acquire).
     ///
     /// # Errors
-    /// As there, and [`ErrorKind::Invalid`] for options that do not fit.
+    /// As there, [`ErrorKind::Invalid`] for options that do not fit, and with a longest hold
+    /// [`ErrorKind::TimedOut`], because a lease that would have to be given up at once is not waited for.
     ///
     /// # Cancel safety
     /// As there.
@@ -115,7 +115,7 @@ impl Request {
     /// As there.
     pub async fn try_acquire(self) -> Result<Attempt, Error> {
         let spec = self.checked()?;
-        acquire::once(&self.client, spec, Goal::Try).await
+        acquire::once(&self.client, spec).await
     }
 
     fn checked(&self) -> Result<Spec, Error> {

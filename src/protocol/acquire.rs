@@ -206,13 +206,14 @@ impl Acquire {
         step
     }
 
-    /// The claim that `on` has asked for leaves now.
+    /// The claim that `on` has asked for leaves now. Until then nothing can be owed for it.
     pub fn sent(&mut self, now: Stamp) {
         if let Some(claim) = &mut self.claim {
             if Broken::ExpiresAtBeforeStamp.on() && !claim.doubt {
                 claim.first_sent = now;
             }
             claim.last_sent = now;
+            claim.in_flight = true;
         }
     }
 
@@ -307,7 +308,7 @@ impl Acquire {
             first_sent: at.now,
             last_sent: at.now,
             basis: *at.time,
-            in_flight: true,
+            in_flight: false,
             doubt: false,
         });
         Next::Claim(proposal)
@@ -400,8 +401,7 @@ impl Acquire {
 }
 
 impl Outstanding {
-    fn again(&mut self) -> Next {
-        self.in_flight = true;
+    fn again(&self) -> Next {
         Next::Claim(self.proposal.clone())
     }
 }

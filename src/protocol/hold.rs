@@ -23,6 +23,8 @@ pub struct Hold {
     last_send: Stamp,
     next_after: u64,
     failures: u8,
+    /// How many renewals have counted.
+    renewals: u32,
     /// Whether a clock that may jump has said "over" since the last renewal that counted.
     suspect: bool,
     longest: Option<(Stamp, u64)>,
@@ -144,6 +146,7 @@ impl Hold {
             last_send: since,
             next_after: 0,
             failures: 0,
+            renewals: 0,
             suspect: false,
             longest: None,
             data: Payload::default(),
@@ -167,7 +170,9 @@ impl Hold {
 
     /// Whether it is held at this moment on every clock. Pure: it needs no event and no answer to turn false.
     pub fn is_held(&self, now: &Stamp, time: &StoreTime, rules: &Rules) -> bool {
-        matches!(self.state, State::Held | State::Jeopardy) && self.verdict(now, time, rules) == Verdict::Valid
+        matches!(self.state, State::Held | State::Jeopardy)
+            && self.longest_left(now, rules) > 0
+            && self.verdict(now, time, rules) == Verdict::Valid
     }
 
     /// For how much longer it is held if nothing is answered any more.
@@ -236,7 +241,7 @@ impl Hold {
             return;
         }
         match answer {
-            RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules),
+            RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules, jitter),
             RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, now, rules, jitter),
             RenewalAnswer::Failed { slow_down } => self.try_again(now, rules, jitter, slow_down),
         }
@@ -267,6 +272,19 @@ impl Hold {
         self.data.accepted
     }
 
+    /// How many renewals have counted so far.
+    pub fn renewals(&self) -> u32 {
+        self.renewals
+    }
+
+    /// Its release was refused, and no earlier copy of it can have been accepted: what is there tells how the grant
+    /// was lost before, unnoticed.
+    pub fn release_refused(&mut self, view: &View) {
+        if let (State::Ended, Some(loss)) = (self.state, self.loss_shown_by(view)) {
+            self.state = State::Lost(loss);
+        }
+    }
+
     /// The owner has ended it.
     pub fn end(&mut self) {
         if !matches!(self.state, State::Lost(_)) {
@@ -289,18 +307,21 @@ impl Hold {
         Due::Over
     }
 
-    fn renewed(&mut self, sent: &Sent, sample: Option<Sample>, now: &Stamp, rules: &Rules) {
+    fn renewed(&mut self, sent: &Sent, sample: Option<Sample>, now: &Stamp, rules: &Rules, jitter: u16) {
         self.data.accepted = self.data.accepted.max(sent.data);
         let computed = sent.basis.as_ref().map(|basis| Computed { first_sent: &sent.at, basis });
         if !computed.is_none_or(|computed| computed.agrees_with(sample, now, rules)) {
-            // The date contradicts what expires_at was computed from: the body does not count; write again.
-            self.state = State::Jeopardy;
-            self.next_after = 0;
+            // The date contradicts what expires_at was computed from: the body does not count. Write again, the
+            // first time at once.
+            let first = self.failures == 0;
+            self.try_again(now, rules, jitter, false);
+            self.next_after = if first { 0 } else { self.next_after };
             return;
         }
         let since = if Broken::TermCountedFromAnswer.on() { *now } else { sent.at };
         self.base = Base { since, expires_at: sent.expires_at, cap: sample };
         self.failures = 0;
+        self.renewals = self.renewals.wrapping_add(1);
         self.suspect = false;
         self.state = State::Held;
     }

@@ -44,6 +44,11 @@ impl Release {
         }
     }
 
+    /// Whether no copy of it can have been accepted so far.
+    pub fn is_beyond_doubt(&self) -> bool {
+        !self.doubt
+    }
+
     /// The store has not.
     pub fn failed(&mut self, applied: Applied) -> Released {
         self.doubt |= applied == Applied::Unknown;

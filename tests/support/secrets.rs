@@ -136,7 +136,8 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let mut told = 0;
     while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(50), events.next()).await {
         planted.debug("Event", &event);
-        told += usize::from(matches!(event, Event::Acquired { .. } | Event::Released { .. }));
+        told +=
+            usize::from(matches!(event, Event::Acquired { .. } | Event::HandedOver { .. } | Event::Released { .. }));
     }
     assert!(told >= 4, "two grants and their ends: {told}");
 }

@@ -22,7 +22,7 @@ use super::expressions::Update;
 use super::item::Item;
 use crate::types::{Answer, StoreError, Timed};
 
-/// The hard end of a call. Whoever calls a store bounds each call by less; this is for those who forget.
+/// The hard end of a call. The client bounds each call by no more; this is for others who call the store.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A table, and a way to it that leaves the caller's client as it is.

@@ -102,10 +102,18 @@ pub(super) fn failed(operation: &'static str, place: &Place, cause: Cause, sent:
 
 fn unsendable(at: impl Fn(&str) -> String, source: Source) -> StoreError {
     let causes = chain(&*source);
-    let (kind, what) = if causes.contains("credential") || causes.contains("identity") {
-        (StoreErrorKind::Denied, "no request was sent, because no credentials could be had; configure some")
-    } else {
-        (StoreErrorKind::Misconfigured, "no request could be made; check the client's region and endpoint")
+    let of_credentials = causes.contains("credential") || causes.contains("identity");
+    // The SDK's own words for a provider that was asked and did not answer, or failed in passing.
+    let in_passing = causes.contains("timed out") || causes.contains("an error occurred while loading");
+    let (kind, what) = match (of_credentials, in_passing) {
+        (true, true) => {
+            let what = "no request was sent, because the credentials could not be fetched; try again later";
+            (StoreErrorKind::Unavailable, what)
+        }
+        (true, false) => {
+            (StoreErrorKind::Denied, "no request was sent, because there are no credentials; configure some")
+        }
+        _ => (StoreErrorKind::Misconfigured, "no request could be made; check the client's region and endpoint"),
     };
     StoreError::new(kind, Applied::No, at(what)).caused_by(source)
 }

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
+use crate::lease::events::Event;
 use crate::lease::held::Ended;
 use crate::protocol::cleanup::Debt;
+use crate::protocol::hold::State;
+use crate::protocol::observer::Observer;
 use crate::protocol::release::{Release, Released};
-use crate::types::{Close, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Written};
+use crate::types::{Close, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Vacated, Written};
 
 impl Core {
     /// Stops all sends of this grant without telling the store, and gives what another process needs to go on.
@@ -15,11 +18,19 @@ impl Core {
         if let Some(Ended::Lost(lost)) = self.judge() {
             return Err(Error::from(lost).during(Operation::Handover));
         }
-        self.change(|inner, _| {
-            inner.handed_over = true;
-            inner.hold.end();
+        let handed_over = self.change(|inner, _| {
+            let free = !inner.release_begun && !matches!(inner.hold.state(), State::Lost(_) | State::Ended);
+            if free {
+                inner.handed_over = true;
+                inner.hold.end();
+            }
+            free
         });
-        self.client.lines.over(self);
+        if !handed_over {
+            let why = "the lease was released before: there is nothing to hand over";
+            return Err(Error::new(ErrorKind::Invalid, Operation::Handover, why).for_name(&self.name));
+        }
+        self.unblock_line();
         self.until_not_under_way().await;
         let data = self.lock().data_stored.clone();
         Ok(Handover {
@@ -37,9 +48,9 @@ impl Core {
     pub(in crate::lease) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
         self.judge();
         if !self.begin_release() {
-            // Somebody else has begun it: its answer is ours too.
-            self.until(|inner| inner.release_over || inner.handed_over).await;
-            return Ok(self.ended().unwrap_or(Ended::Released));
+            // Somebody else has begun it: what comes of that is ours too.
+            self.until(|inner| inner.line_unblocked).await;
+            return self.outcome_of_release();
         }
         let mut owed = OwedRelease { core: self, settled: false };
         self.until_not_under_way().await;
@@ -53,7 +64,8 @@ impl Core {
             // A lost lease sends one release for others' sake; nothing hangs on it.
             _ => {
                 owed.settled = true;
-                Ok(ended)
+                self.lock().release_answered = true;
+                Ok(self.ended().unwrap_or(Ended::Released))
             }
         }
     }
@@ -67,8 +79,24 @@ impl Core {
         let ended = self.ended().unwrap_or(Ended::Released);
         match self.is_worth_a_release(&ended) {
             true => self.owe_release(),
-            false => self.release_is_over(),
+            false => self.unblock_line(),
         }
+    }
+
+    /// A release that was owed was tried. Whether it was answered or not, the next in line may go and see.
+    pub(in crate::lease) fn owed_release_tried(&self, answered: bool) {
+        self.lock().release_answered |= answered;
+        self.unblock_line();
+    }
+
+    fn outcome_of_release(&self) -> Result<Ended, Error> {
+        let ended = self.ended().unwrap_or(Ended::Released);
+        if matches!(ended, Ended::Released) && !self.lock().release_answered {
+            let why = "the release was begun and not answered yet; it goes on in the background";
+            let error = Error::new(ErrorKind::Unavailable, Operation::Release, why).for_name(&self.name);
+            return Err(error.on(self.client.description.kind).written_if(Written::Unknown));
+        }
+        Ok(ended)
     }
 
     /// Stops all sends but the release. Whether this is the first to do so.
@@ -101,11 +129,18 @@ impl Core {
         }
     }
 
-    /// The store has answered the release, or is not going to: the next in line may go.
-    pub(in crate::lease) fn release_is_over(&self) {
-        self.lock().release_over = true;
+    /// The next in line may go: the release was tried, or nobody is going to.
+    pub(in crate::lease) fn unblock_line(&self) {
+        let first = !std::mem::replace(&mut self.lock().line_unblocked, true);
         self.changed.notify_waiters();
+        self.client.memory.keep(&self.name, &Observer::default(), self.token.as_u64());
         self.client.lines.over(self);
+        let (name, token) = (self.name.clone(), self.token);
+        match self.ended() {
+            Some(Ended::Released) if first => self.client.teller.tell(|| Event::Released { name, token }),
+            Some(Ended::HandedOver) if first => self.client.teller.tell(|| Event::HandedOver { name, token }),
+            _ => {}
+        }
     }
 
     async fn send_release(&self, close: Option<Close>) -> Result<(), Error> {
@@ -123,7 +158,13 @@ impl Core {
         let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
         for failures in 1.. {
             let error = match self.client.port.vacate(limit, body.clone()).await {
-                Ok((answer, _)) => return self.release_answered(release.answered(&answer, self.token.as_u64())),
+                Ok((answer, _)) => {
+                    if let (Vacated::Refused(view), true) = (&answer, release.is_beyond_doubt()) {
+                        // So it was lost before, and nobody had noticed.
+                        self.change(|inner, _| inner.release_refused(view));
+                    }
+                    return self.release_answered(release.answered(&answer, self.token.as_u64()));
+                }
                 Err(error) => error,
             };
             release.failed(error.applied);
@@ -153,12 +194,13 @@ impl Core {
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
-        // Where nobody sends it by itself, the debt must not keep the client that owes it.
-        let somebody = self.background && self.client.keeper.is_running();
-        self.client.owe(&self.name, &self.rules, debt, somebody.then(|| Arc::clone(self)));
-        if !somebody {
-            // Nobody sends it before the next call: the next in line is that call.
-            self.release_is_over();
+        let of = self.background.then(|| Arc::clone(self));
+        self.client.owe(&self.name, &self.rules, debt, of);
+        if !self.background {
+            // Nobody sends it before the next call, and whoever waits for this name is one.
+            self.unblock_line();
+        } else if !self.client.keeper.is_running() {
+            self.client.debts.let_go();
         }
     }
 }
@@ -172,7 +214,7 @@ struct OwedRelease<'a> {
 impl Drop for OwedRelease<'_> {
     fn drop(&mut self) {
         match self.settled {
-            true => self.core.release_is_over(),
+            true => self.core.unblock_line(),
             false => self.core.owe_release(),
         }
     }
