@@ -1,11 +1,15 @@
 //! Tables that are not there, and permissions that are missing.
 
+use std::pin::Pin;
+
 use leasehold::dynamodb::DynamoDbStore;
 use leasehold::{Error, ErrorKind, Leases};
 
 use crate::ground::{Ground, soon};
 use crate::support::emulator::retrying_client;
 use crate::support::faults::{Answer, Fault, Match};
+
+type Call<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 
 async fn within_one_request(ground: &Ground, what: &str, call: impl Future<Output = Result<(), Error>>) -> Error {
     ground.proxy.reset_counts();
@@ -25,7 +29,7 @@ async fn a_missing_table_is_misconfigured_after_one_request_and_nobody_tries_aga
 
     let store = DynamoDbStore::builder(client, "elsewhere").unverified().unwrap();
     let leases = Leases::builder(store).build().unwrap();
-    let calls: [(&str, std::pin::Pin<Box<dyn Future<Output = Result<(), Error>>>>); 4] = [
+    let calls: [(&str, Call<'_>); 4] = [
         ("acquire", Box::pin(async { leases.acquire("job").await.map(drop) })),
         ("try_acquire", Box::pin(async { leases.try_acquire("job").await.map(drop) })),
         ("inspect", Box::pin(async { leases.inspect("job").await.map(drop) })),
@@ -45,7 +49,7 @@ async fn a_missing_permission_is_named_with_its_operation_after_one_request() {
     let leases = ground.quiet("a").await;
     ground.proxy.on(Match::any()).fault(Fault::Answer(Answer::forbidden()));
     let token = leasehold::FencingToken::new(1).unwrap();
-    let calls: [(&str, &str, std::pin::Pin<Box<dyn Future<Output = Result<(), Error>>>>); 6] = [
+    let calls: [(&str, &str, Call<'_>); 6] = [
         ("acquire", "UpdateItem", Box::pin(async { leases.acquire("job").await.map(drop) })),
         ("acquire", "UpdateItem", Box::pin(async { leases.try_acquire("job").await.map(drop) })),
         ("revoke", "UpdateItem", Box::pin(async { leases.revoke("job", token).await })),
