@@ -131,7 +131,12 @@ impl Worker {
             }
             if self.chance.per_mille(50) {
                 let span = self.chance.up_to(self.plan.ttl / 2);
-                self.told(self.cancel().of(held.ensure(span)).await, "ensure");
+                let done = self.cancel().of(held.ensure(span)).await;
+                // A longest hold that leaves less than is asked for is a reason, and the caller's own.
+                let too_much = |error: &Error| error.to_string().contains("its longest hold");
+                if !matches!(&done, Some(Err(error)) if error.kind() == ErrorKind::Invalid && too_much(error)) {
+                    self.told(done, "ensure");
+                }
             }
         }
     }
