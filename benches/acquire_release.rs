@@ -10,6 +10,7 @@
 mod support;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::Client;
@@ -20,6 +21,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditi
 use criterion::Criterion;
 use leasehold::Leases;
 use leasehold::dynamodb::{DynamoDbStore, create_table};
+use serde_json::Value;
 use support::emulator::Emulator;
 use support::proxy::Proxy;
 use tokio::runtime::Runtime;
@@ -46,8 +48,9 @@ fn compare(criterion: &mut Criterion, name: &str, latency: Duration) {
         let store = DynamoDbStore::open(client.clone(), TABLE).await.unwrap();
         Leases::builder(store).holder("bench").build().unwrap()
     });
+    runtime.block_on(async { leases.acquire("ours").await.unwrap().release().await.unwrap() });
+    let bare = Bare::new(client, &proxy);
     proxy.set_latency(latency);
-    let bare = Bare::new(client);
     let (ours, theirs) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
     let take_turns = |counted: fn(Duration, Duration) -> Duration, rounds: u64| {
         runtime.block_on(async {
@@ -76,21 +79,43 @@ fn compare(criterion: &mut Criterion, name: &str, latency: Duration) {
     println!("medians, {name}: bare {theirs:?}, leasehold {ours:?}: ratio {ratio:.3}, {more:+.0} us a request\n");
 }
 
-/// The same two requests without a library around them.
+/// The same two requests without a library around them: those that leasehold has sent, with grants and tokens of
+/// their own.
 struct Bare {
     client: Client,
+    claim: Request,
+    release: Request,
     token: RefCell<u64>,
 }
 
+/// An `UpdateItem` as it was seen at the wire.
+struct Request {
+    update: String,
+    condition: String,
+    names: HashMap<String, String>,
+    values: HashMap<String, AttributeValue>,
+}
+
 impl Bare {
-    fn new(client: Client) -> Self {
-        Self { client, token: RefCell::new(1_790_000_000_000) }
+    fn new(client: Client, proxy: &Proxy) -> Self {
+        let seen = proxy.seen();
+        let find = |text: &str| {
+            let found = seen.iter().rev().map(|seen| &seen.body).find(|body| body.to_string().contains(text));
+            Request::of(found.expect("it was sent"))
+        };
+        Self { client, claim: find("SET #format"), release: find(":mine"), token: RefCell::new(1_790_000_000_000) }
     }
 
     async fn acquire_and_release(&self) {
         let (token, grant) = (self.next_token(), Uuid::new_v4().to_string());
-        self.claim(token, &grant).await;
-        self.release(&grant).await;
+        let mut claim = self.claim.values.clone();
+        claim.insert(":token".into(), number(token));
+        claim.insert(":below".into(), number(token - 1));
+        claim.insert(":grant".into(), text(&grant));
+        self.send(&self.claim, claim).await;
+        let mut release = self.release.values.clone();
+        release.insert(":mine".into(), text(&grant));
+        self.send(&self.release, release).await;
     }
 
     fn next_token(&self) -> u64 {
@@ -98,33 +123,15 @@ impl Bare {
         *self.token.borrow()
     }
 
-    async fn claim(&self, token: u64, grant: &str) {
-        let names = ["format", "token", "grant", "version", "ttl_ms", "holder", "expires_at_ms", "data", "set"];
-        let more = ["closed_ms", "closed_until_ms", "closed_by", "revoked", "asked", "sweep_s", "session"];
-        let mut request = self.client.update_item().table_name(TABLE).key("pk", text("bare"));
-        for name in names.into_iter().chain(more) {
-            request = request.expression_attribute_names(format!("#{name}"), format!("lh_{name}"));
-        }
-        request
-            .expression_attribute_names("#pk", "pk")
-            .update_expression(
-                "SET #format=:one, #token=:token, #grant=:grant, #version=:one, #ttl_ms=:ttl, #holder=:holder, \
-                 #expires_at_ms=:end REMOVE #closed_ms, #closed_until_ms, #closed_by, #revoked, #asked, #sweep_s, \
-                 #data, #set",
-            )
-            .condition_expression(
-                "attribute_not_exists(#pk) OR (#format = :one AND attribute_not_exists(#session) AND \
-                 attribute_not_exists(#grant) AND attribute_not_exists(#closed_ms) AND \
-                 attribute_not_exists(#closed_until_ms) AND #token BETWEEN :zero AND :below)",
-            )
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":zero", number(0))
-            .expression_attribute_values(":token", number(token))
-            .expression_attribute_values(":below", number(token - 1))
-            .expression_attribute_values(":grant", text(grant))
-            .expression_attribute_values(":ttl", number(30_000))
-            .expression_attribute_values(":holder", text("bench"))
-            .expression_attribute_values(":end", number(1_790_000_000_000))
+    async fn send(&self, request: &Request, values: HashMap<String, AttributeValue>) {
+        self.client
+            .update_item()
+            .table_name(TABLE)
+            .key("pk", text("bare"))
+            .update_expression(&request.update)
+            .condition_expression(&request.condition)
+            .set_expression_attribute_names(Some(request.names.clone()))
+            .set_expression_attribute_values(Some(values))
             .return_values(ReturnValue::None)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .customize()
@@ -133,24 +140,32 @@ impl Bare {
             .await
             .unwrap();
     }
+}
 
-    async fn release(&self, grant: &str) {
-        let mut request = self.client.update_item().table_name(TABLE).key("pk", text("bare"));
-        for name in ["format", "grant", "expires_at_ms", "asked", "session"] {
-            request = request.expression_attribute_names(format!("#{name}"), format!("lh_{name}"));
+impl Request {
+    fn of(body: &Value) -> Self {
+        let text_of = |field: &str| body[field].as_str().expect("a text").to_owned();
+        let map_of = |field: &str| body[field].as_object().expect("a map").iter();
+        Self {
+            update: text_of("UpdateExpression"),
+            condition: text_of("ConditionExpression"),
+            names: map_of("ExpressionAttributeNames")
+                .map(|(placeholder, name)| (placeholder.clone(), name.as_str().expect("a text").to_owned()))
+                .collect(),
+            values: map_of("ExpressionAttributeValues")
+                .map(|(placeholder, value)| (placeholder.clone(), value_of(value)))
+                .collect(),
         }
-        request
-            .update_expression("REMOVE #grant, #expires_at_ms, #asked")
-            .condition_expression("#format = :one AND attribute_not_exists(#session) AND #grant = :grant")
-            .expression_attribute_values(":one", number(1))
-            .expression_attribute_values(":grant", text(grant))
-            .return_values(ReturnValue::None)
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .customize()
-            .config_override(one_attempt())
-            .send()
-            .await
-            .unwrap();
+    }
+}
+
+fn value_of(value: &Value) -> AttributeValue {
+    let (kind, value) = value.as_object().and_then(|value| value.iter().next()).expect("one kind");
+    let text = value.as_str().expect("a text").to_owned();
+    match kind.as_str() {
+        "S" => AttributeValue::S(text),
+        "N" => AttributeValue::N(text),
+        other => panic!("no {other} is sent here"),
     }
 }
 

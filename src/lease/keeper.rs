@@ -83,7 +83,10 @@ impl Keeper {
         // Under the lock, so that no keeper ends between the look and the letter.
         let runs = self.runs();
         if started && *runs {
-            self.inbox.post(Letter::Watch(Arc::clone(core)));
+            self.inbox.put(Letter::Watch(Arc::clone(core)));
+            if core.rules.renew_every / 2 <= 2 * nanos(LONGEST_SLEEP) {
+                self.inbox.bell.notify_one(); // Else it wakes in time by itself.
+            }
         }
         started && *runs
     }
@@ -91,9 +94,10 @@ impl Keeper {
     /// Something about this lease has changed: look at it now.
     pub(super) fn watch_again(&self, core: &Core) {
         self.about(core, Letter::WatchAgain);
+        self.ring();
     }
 
-    /// This lease is over.
+    /// This lease is over. Nothing hangs on when it is read.
     pub(super) fn forget(&self, core: &Core) {
         self.about(core, Letter::Forget);
     }
@@ -127,7 +131,7 @@ impl Keeper {
     fn about(&self, core: &Core, letter: fn(u64) -> Letter) {
         let runs = self.runs();
         if core.background && *runs {
-            self.inbox.post(letter(core.id));
+            self.inbox.put(letter(core.id));
         }
     }
 }
@@ -210,8 +214,13 @@ impl Inbox {
         std::mem::take(&mut *self.lock()).into_iter().filter_map(watched).collect()
     }
 
-    fn post(&self, letter: Letter) {
+    /// A wake-up of another thread costs more than all the rest of an acquire: only what is urgent rings the bell.
+    fn put(&self, letter: Letter) {
         self.lock().push_back(letter);
+    }
+
+    fn post(&self, letter: Letter) {
+        self.put(letter);
         self.bell.notify_one();
     }
 
