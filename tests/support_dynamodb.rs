@@ -1,5 +1,6 @@
 //! Tests of the test support for DynamoDB: the emulator, the fault proxy, and the facts about the
 //! SDK that the backend builds on.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 mod support;
 

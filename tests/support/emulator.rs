@@ -1,4 +1,5 @@
 //! A DynamoDB emulator inside the test process, and clients for it.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,5 @@
 //! What can go wrong with a request, scripted: which requests, which fault, and whether it happened.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
 //! A server on a loopback port that can be switched off and on again.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -1,4 +1,5 @@
 //! A fault proxy between the SDK and the emulator, which sees what is really on the wire.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,5 @@
 //! A memory store that counts its calls and misbehaves by script: for paused-clock tests of the client.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
 //! HTTP messages as the proxy holds them: whole, so that they can be kept, repeated and cut.
+#![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::io;
 use std::net::SocketAddr;
