@@ -49,6 +49,8 @@
 //! | `sqlite::SqliteStore` | `sqlite` | processes of one machine |
 //! | `dynamodb::DynamoDbStore` | `dynamodb` | services and functions |
 //!
+//! Linux, Android and macOS only: it needs a clock that goes on while the machine sleeps. It needs a tokio runtime.
+//!
 //! # What is promised
 //!
 //! Tokens rise, always, as long as the store's conditional writes are linearizable and durable: no clock is needed.
@@ -77,6 +79,12 @@ pub use fence::{Fence, Stale};
 pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
+pub use types::{
+    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, StepDown,
+    Unreadable, Written,
+};
+// The words of the store contract; documented in `store`.
+#[doc(hidden)]
 pub use types::*;
 
 /// Leases in a DynamoDB table (feature `dynamodb`).
@@ -92,6 +100,11 @@ pub mod dynamodb {
 pub mod sqlite {
     pub use crate::backends::sqlite::SqliteStore;
 }
+
+/// The code of the README, which is compiled.
+#[cfg(all(doctest, feature = "dynamodb"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The programs of `docs/programs.md`, which are tests.
 #[cfg(all(doctest, feature = "testing", feature = "serde"))]

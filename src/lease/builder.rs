@@ -80,7 +80,8 @@ impl LeasesBuilder {
         Self { store, options, clock: Arc::new(SystemClock) }
     }
 
-    /// Put before every name that this client is given. Default: none. Counts towards the 256 bytes of a name.
+    /// Put before every name that this client is given, as it is: a separator is yours. Default: none. Counts towards
+    /// the 256 bytes of a name. What names a lease elsewhere (errors, events, other clients) is the full name.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.options.prefix = prefix.into();
         self
@@ -103,13 +104,14 @@ impl LeasesBuilder {
     /// The time from the stop signal to the first moment that a rival may hold. Default: a tenth of the term, at
     /// least 1 s.
     ///
-    /// It has to cover what lies between your last check and the effect of your write.
+    /// It has to cover what lies between your last check and the effect of your write. At most about three tenths of
+    /// the term, so that two renewals can fail before it; [`build`](Self::build) checks that.
     pub fn margin(mut self, margin: Duration) -> Self {
         self.options.margin = Some(margin);
         self
     }
 
-    /// The longest time between two reads of a waiter. Default: 1 s, at most a third of the term.
+    /// The longest time between two reads of a waiter. Default: 1 s. Brought into 1 ms to a third of the term.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.options.poll = Some(poll);
         self

@@ -95,7 +95,7 @@ impl Leases {
     /// A name that this client holds, or has waiters for, is answered without a request.
     ///
     /// # Errors
-    /// As [`Leases::acquire`], and [`ErrorKind::Unavailable`] after a few requests without an answer.
+    /// As [`Leases::acquire`], and [`ErrorKind::Unavailable`] after three requests without an answer.
     ///
     /// # Cancel safety
     /// As [`Leases::acquire`].

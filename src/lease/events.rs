@@ -51,7 +51,7 @@ pub enum Event {
         /// Its token.
         token: FencingToken,
     },
-    /// This reader was too slow and has missed so many events.
+    /// This reader was more than 256 events behind and has missed so many.
     Missed(u64),
 }
 

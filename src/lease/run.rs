@@ -31,6 +31,9 @@ impl Lease {
     /// dropped then. The lease is released after the work has ended, on every path: success, error, panic and
     /// cancellation.
     ///
+    /// What the work has spawned, as tasks or blocking threads, is not dropped with it, and work that never awaits cannot
+    /// be dropped. After a forced release, a takeover or a deletion the loss is noticed at the next renewal.
+    ///
     /// # Errors
     /// The work's own error first; else the loss, if the lease was lost before the work had ended. With
     /// [`Renewal::Manual`](crate::Renewal::Manual) nothing renews: the work is not begun and the error is a

@@ -17,7 +17,7 @@ pub struct Stats {
     /// Clean-ups that are owed now.
     pub owed: usize,
     /// Leases lost so far, by reason: `"deadline"`, `"taken"`, `"deleted"`, `"revoked"`, `"clock_suspect"`,
-    /// `"at_most"`, `"keeper_gone"`.
+    /// `"at_most"`, `"keeper_gone"` (also: the client was shut down).
     pub lost: BTreeMap<&'static str, u64>,
     /// Requests sent so far, by operation: `"claim"`, `"read"`, `"renew"`, `"release"`, `"burn"`, `"revoke"`,
     /// `"ask"`, `"list"`.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::types::{
-    Answer, Ask, Asked, Claim, Claimed, Description, ListPage, Name, Page, Renew, Renewed, Revoke, Revoked, Vacate,
-    Vacated, View,
+use crate::types::Name;
+pub use crate::types::{
+    Answer, Applied, Ask, Asked, Claim, Claimed, Close, Closed, Description, Expect, ExpiryJudge, Grant, ListPage,
+    Listed, MAX_DATA, MAX_TTL_MS, MemberSet, Page, Record, Renew, Renewed, Revoke, Revoked, Sample, Stamp, Standing,
+    StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
 };
 
 #[cfg(feature = "conformance")]
@@ -20,7 +22,7 @@ pub mod conformance;
 ///   exactly as `docs/protocol.md` says, and nothing is ever written without a condition (I8).
 /// - A refused verb answers what is there, as of the moment of the refusal.
 /// - No conditional write is sent twice by one call, neither by the store nor by a library below it: one call is
-///   one attempt. An answer that is lost is [`Applied::Unknown`](crate::Applied::Unknown).
+///   one attempt. An answer that is lost is [`Applied::Unknown`].
 /// - A record that is not readable is a [`View`], not an error, and no verb changes it.
 /// - The store's time in an answer is the service's own; an answer that a proxy has made carries none.
 ///

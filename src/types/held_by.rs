@@ -26,7 +26,8 @@ impl HeldBy {
         self.token
     }
 
-    /// Whether nobody holds it, and its last holder has closed it for a while.
+    /// Whether nobody holds it, and its last holder has closed it for a while. Records can be closed, but no call of
+    /// this version closes one yet.
     pub fn is_closed(&self) -> bool {
         self.closed
     }

@@ -52,7 +52,10 @@ mod testing {
 
     impl MemoryStore {
         /// Makes a rival the holder at once, whatever the record says, as if the lease had expired. Returns the
-        /// rival's token, which is higher than the last one. The rival never renews.
+        /// rival's token, which is higher than the last one. The rival has the label "rival" and a term of 30 s, and
+        /// never renews.
+        ///
+        /// `name` is the full name, with the client's prefix: `lease.name().as_str()`.
         ///
         /// # Errors
         /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a bad name.
@@ -71,14 +74,14 @@ mod testing {
             Ok(FencingToken::of_checked(token))
         }
 
-        /// Deletes the record, as somebody might by hand. Does nothing when there is none.
+        /// Deletes the record of this full name, as somebody might by hand. Does nothing when there is none.
         pub fn delete(&self, name: impl AsRef<str>) {
             if let Ok(name) = Name::new(name) {
                 self.shared.lock().remove(&name);
             }
         }
 
-        /// Puts something under a name that is not a readable record.
+        /// Puts something under a full name that is not a readable record.
         ///
         /// # Errors
         /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a bad name.
