@@ -111,6 +111,7 @@ impl<'a> Begun<'a> {
         // Counted before it looks whether the client is closed, so that its end misses none.
         let begun = Self { client, started: client.now(), limit };
         client.ensure_open(op)?;
+        client.ensure_runtime(op)?;
         if spec.background {
             client.start_keeper()?;
         }

@@ -73,7 +73,7 @@ impl Leases {
     /// Safe: it only reads.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Inspection, Error> {
         let client = &self.client;
-        client.ready()?;
+        client.ready(Operation::Inspect)?;
         let name = client.name(name.as_ref())?;
         let answer = client.port.read(client.attempt(), name.clone()).await;
         let (view, _) = answer.map_err(|error| client.error(Operation::Inspect, Some(&name), error))?;
@@ -122,7 +122,7 @@ impl Leases {
     /// Not known to be written then; call again.
     pub async fn ask(&self, name: impl AsRef<str>, token: FencingToken, grace: Duration) -> Result<(), Error> {
         let client = &self.client;
-        client.ready()?;
+        client.ready(Operation::Ask)?;
         let name = client.name(name.as_ref())?;
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX).min(crate::types::MAX_TTL_MS);
         let step_down = StepDown { token: token.as_u64(), grace_ms, by: client.holder.clone() };
@@ -141,7 +141,7 @@ impl Leases {
 
     async fn end_grant(&self, op: Operation, name: &str, token: FencingToken, force: bool) -> Result<(), Error> {
         let client = &self.client;
-        client.ready()?;
+        client.ready(op)?;
         let name = client.name(name)?;
         let fresh = Grant::from_bits(client.clock.random());
         let revoke = Revoke { name: name.clone(), token: token.as_u64(), fresh, force };
@@ -177,7 +177,7 @@ impl Inspections {
                 return Ok(None);
             }
             let client = &self.client;
-            client.ready()?;
+            client.ready(Operation::List)?;
             let answer = client.port.list(client.attempt(), self.prefix.clone(), self.page.clone()).await;
             let (page, _) = answer.map_err(|error| client.error(Operation::List, None, error))?;
             let found: Vec<_> =

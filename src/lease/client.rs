@@ -1,11 +1,14 @@
 //! The client: one store, one set of options, one keeper.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::join;
+use futures_util::stream::{self, StreamExt};
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::acquire;
@@ -166,14 +169,10 @@ impl Leases {
         client.calls.closing.notify_waiters();
         let (begun, ran_out) = (client.now(), client.debts.ran_out());
         let left = || deadline.saturating_sub(Duration::from_nanos(client.now().steady_since(&begun)));
-        // A call that was under way may still be granted: it has to give back, or to be seen among the leases.
-        let calls_ended = time::within(&*client.clock, deadline, client.calls.all_ended()).await;
-        let deadline = left();
-        let releases = client.lines.cores().into_iter().map(|core| async move {
-            let name = core.name.clone();
-            time::within(&*client.clock, deadline, core.release()).await.and_then(Result::ok).is_none().then_some(name)
-        });
-        let failed: Vec<Name> = join_all(releases).await.into_iter().flatten().collect();
+        // A call that is under way may still be granted: it gives back, or is seen among the leases after it.
+        let calls = time::within(&*client.clock, deadline, client.calls.all_ended());
+        let (calls_ended, mut failed) = join(calls, client.release_all(deadline)).await;
+        failed.extend(client.release_all(left()).await);
         let settled = time::within(&*client.clock, left(), client.settle_all()).await;
         // A release that was not answered at first is owed, and may have been answered since.
         if calls_ended.is_some() && settled.is_some() && (failed.is_empty() || client.debts.ran_out() == ran_out) {
@@ -190,6 +189,16 @@ impl Leases {
 }
 
 impl Client {
+    /// Releases all leases; gives the names of those whose release was not answered within `limit`.
+    async fn release_all(&self, limit: Duration) -> BTreeSet<Name> {
+        let releases = self.lines.cores().into_iter().map(|core| async move {
+            let answered = time::within(&*self.clock, limit, core.release()).await.and_then(Result::ok);
+            answered.is_none().then(|| core.name.clone())
+        });
+        let failed = stream::iter(releases).buffer_unordered(self.options.concurrency);
+        failed.filter_map(|failed| async { failed }).collect().await
+    }
+
     pub(super) fn new(
         store: Arc<dyn Store>,
         description: Description,
@@ -258,6 +267,17 @@ impl Client {
         }
     }
 
+    /// Time-outs and pauses run on the caller's runtime, whoever renews.
+    pub(super) fn ensure_runtime(&self, operation: Operation) -> Result<(), Error> {
+        match Handle::try_current() {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let why = "there is no tokio runtime here: call it inside one that has its time enabled";
+                Err(Error::new(ErrorKind::Invalid, operation, why))
+            }
+        }
+    }
+
     pub(super) fn ensure_open(&self, operation: Operation) -> Result<(), Error> {
         if self.is_closed() { Err(closed(operation)) } else { Ok(()) }
     }
@@ -272,7 +292,8 @@ impl Client {
     }
 
     /// In thread mode every call runs on the keeper's own runtime, so that no connection is driven by another.
-    pub(super) fn ready(self: &Arc<Self>) -> Result<(), Error> {
+    pub(super) fn ready(self: &Arc<Self>, op: Operation) -> Result<(), Error> {
+        self.ensure_runtime(op)?;
         match self.options.renewal {
             Renewal::Thread => self.start_keeper(),
             _ => Ok(()),

@@ -16,6 +16,7 @@ use super::port::Seen;
 use crate::protocol::hold::{Due, Hold, Loss, RenewalAnswer, State};
 use crate::protocol::observer::Observer;
 use crate::protocol::rules::Rules;
+use crate::time;
 use crate::types::{
     Data, FencingToken, Grant, Label, Lost, LostReason, Name, Proof, Renew, Renewed, Stamp, StepDown, StoreErrorKind,
     View,
@@ -50,7 +51,7 @@ struct Inner {
     cause: Option<Arc<str>>,
     taken_by: Option<Label>,
     handed_over: bool,
-    release_begun: bool,
+    release_begun: Option<Stamp>,
     /// Whether the store has answered the release.
     release_answered: bool,
     /// Whether the next in line may go: the release was tried, or nobody is going to.
@@ -85,7 +86,7 @@ impl Core {
                 cause: None,
                 taken_by: None,
                 handed_over: false,
-                release_begun: false,
+                release_begun: None,
                 release_answered: false,
                 line_unblocked: false,
             }),
@@ -133,11 +134,14 @@ impl Core {
     }
 
     /// Whether the next in line has to wait for it: until its release was answered, not only begun.
+    ///
+    /// A term after it was begun at the latest: whoever has begun it may have stopped to drive it.
     pub(super) fn is_in_the_way(&self) -> bool {
+        let now = self.client.now();
         let inner = self.lock();
         match inner.hold.state() {
             State::Held | State::Jeopardy => true,
-            State::Ended => !inner.line_unblocked,
+            State::Ended => !inner.line_unblocked && !inner.release_ran_out(&now, &self.rules),
             State::Lost(_) => false,
         }
     }
@@ -166,7 +170,8 @@ impl Core {
         self.change(|inner, now| {
             let live = matches!(inner.hold.state(), State::Held | State::Jeopardy);
             let zombie = crate::protocol::broken::Broken::RenewalAfterLoss.on();
-            if !(live || zombie) || inner.hold.is_under_way() {
+            let busy = inner.hold.is_under_way() && !inner.hold.is_overdue(now, &self.rules);
+            if !(live || zombie) || busy {
                 return None;
             }
             let body = inner.hold.renewal(now, &time, &self.rules);
@@ -185,15 +190,15 @@ impl Core {
         })
     }
 
-    /// What came of the renewal that was begun.
-    pub(super) fn finish_renewal(&self, answer: Seen<Renewed>) {
+    /// What came of the renewal with this version.
+    pub(super) fn finish_renewal(&self, version: u64, answer: Seen<Renewed>) {
         let (time, jitter) = (self.client.port.time(), self.client.jitter());
         self.change(|inner, now| match answer {
             Ok((answer, sample)) => {
                 inner.take_notice(&answer, self.token);
                 let answer = RenewalAnswer::Answered(&answer, sample);
                 let stored = inner.hold.data_accepted();
-                inner.hold.answered(answer, now, &time, &self.rules, jitter);
+                inner.hold.answered(version, answer, now, &time, &self.rules, jitter);
                 if inner.hold.data_accepted() > stored {
                     inner.data_stored.clone_from(&inner.data_sent);
                 }
@@ -204,14 +209,15 @@ impl Core {
             Err(error) => {
                 inner.cause = Some(error.message.as_str().into());
                 let slow_down = error.kind == StoreErrorKind::Throttled;
-                inner.hold.answered(RenewalAnswer::Failed { slow_down }, now, &time, &self.rules, jitter);
+                let failed = RenewalAnswer::Failed { slow_down };
+                inner.hold.answered(version, failed, now, &time, &self.rules, jitter);
             }
         });
     }
 
     /// The renewal that was begun was dropped.
-    pub(super) fn abandon_renewal(&self) {
-        self.change(|inner, _| inner.hold.abandoned());
+    pub(super) fn abandon_renewal(&self, version: u64) {
+        self.change(|inner, _| inner.hold.abandoned(version));
     }
 
     /// One renewal in the caller's own task; waits for one that is under way.
@@ -221,12 +227,13 @@ impl Core {
         let Some(body) = self.begin_renewal() else {
             return self.until_not_under_way().await;
         };
-        let abandoned = Abandoned(self);
+        let abandoned = Abandoned { core: self, version: body.version };
         let limit = Duration::from_nanos(self.rules.attempt);
         let answer = tokio::select! {
             biased;
-            mut answers = self.client.port.renew(limit, vec![body]) => answers.pop(),
+            // First, so that nothing is sent for a grant that has ended since this was polled last.
             () = self.until_stopped() => None,
+            mut answers = self.client.port.renew(limit, vec![body]) => answers.pop(),
         };
         drop(abandoned.told(answer));
     }
@@ -236,9 +243,10 @@ impl Core {
         self.client.keeper.watch_again(self);
     }
 
-    /// Waits until a renewal that is under way has an answer or was dropped.
+    /// Waits until a renewal that is under way has an answer, was dropped, or has taken its time.
     pub(super) async fn until_not_under_way(&self) {
-        self.until(|inner| !inner.hold.is_under_way()).await;
+        let limit = Duration::from_nanos(self.rules.attempt);
+        time::within(&*self.client.clock, limit, self.until(|inner| !inner.hold.is_under_way())).await;
     }
 
     /// Waits until nothing of this grant may be sent any more.
@@ -348,6 +356,10 @@ impl Inner {
         }
     }
 
+    fn release_ran_out(&self, now: &Stamp, rules: &Rules) -> bool {
+        self.release_begun.is_some_and(|begun| now.steady_since(&begun) >= rules.ttl)
+    }
+
     fn release_refused(&mut self, view: &View) {
         self.see_holder(view);
         self.hold.release_refused(view);
@@ -386,13 +398,16 @@ impl fmt::Debug for Core {
 }
 
 /// A renewal under way: abandoned when it is dropped.
-struct Abandoned<'a>(&'a Core);
+struct Abandoned<'a> {
+    core: &'a Core,
+    version: u64,
+}
 
 impl Abandoned<'_> {
     fn told(self, answer: Option<Seen<Renewed>>) -> Option<Self> {
         let answer = answer?;
-        self.0.finish_renewal(answer);
-        self.0.renewed_by_owner();
+        self.core.finish_renewal(self.version, answer);
+        self.core.renewed_by_owner();
         std::mem::forget(self);
         None
     }
@@ -400,7 +415,7 @@ impl Abandoned<'_> {
 
 impl Drop for Abandoned<'_> {
     fn drop(&mut self) {
-        self.0.abandon_renewal();
-        self.0.renewed_by_owner();
+        self.core.abandon_renewal(self.version);
+        self.core.renewed_by_owner();
     }
 }

@@ -1,10 +1,11 @@
 //! What a client owes: clean-ups of claims that were given up, and releases that were not answered.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use tokio::sync::Notify;
 
 use super::client::Client;
@@ -26,7 +27,11 @@ pub(super) struct Debts {
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: Vec<Owed>,
+    /// Never tried yet: due at once.
+    fresh: VecDeque<Owed>,
+    /// Tried, by the moment on the boot clock at which they are due again, and a number to tell equals apart.
+    later: BTreeMap<(u64, u64), Owed>,
+    tried: u64,
     in_hand: usize,
 }
 
@@ -36,8 +41,6 @@ pub(super) struct Owed {
     name: Name,
     rules: Arc<Rules>,
     cleanup: Cleanup,
-    since: Stamp,
-    after: u64,
     /// The lease whose release this is: it stands in the way of the next in line until it was tried.
     of: Option<Arc<Core>>,
 }
@@ -45,15 +48,8 @@ pub(super) struct Owed {
 impl Client {
     /// Something is owed from now on. Never waits, needs no runtime.
     pub(super) fn owe(self: &Arc<Self>, name: &Name, rules: &Arc<Rules>, debt: Debt, of: Option<Arc<Core>>) {
-        let owed = Owed {
-            name: name.clone(),
-            rules: Arc::clone(rules),
-            cleanup: Cleanup::new(debt),
-            since: self.now(),
-            after: 0,
-            of,
-        };
-        self.debts.lock().waiting.push(owed);
+        let owed = Owed { name: name.clone(), rules: Arc::clone(rules), cleanup: Cleanup::new(debt), of };
+        self.debts.lock().fresh.push_back(owed);
         self.debts.changed.notify_waiters();
         self.keeper.owes(self);
     }
@@ -63,7 +59,7 @@ impl Client {
         if self.debts.count() == 0 {
             return;
         }
-        let settled = join_all(self.take_debts(|_| true).into_iter().map(InHand::settle));
+        let settled = self.settle_each(self.take_debts(u64::MAX, usize::MAX));
         time::within(&*self.clock, limit.unwrap_or(Duration::MAX), settled).await;
     }
 
@@ -74,9 +70,9 @@ impl Client {
             tokio::pin!(changed);
             changed.as_mut().enable();
             let now = self.now();
-            let due = self.take_debts(|owed| owed.wait(&now) == 0);
+            let due = self.take_debts(now.boot, usize::MAX);
             if !due.is_empty() {
-                join_all(due.into_iter().map(InHand::settle)).await;
+                self.settle_each(due).await;
                 continue;
             }
             let Some(wait) = self.debts.next_due(&now) else { return };
@@ -90,21 +86,41 @@ impl Client {
 
     /// Takes up to `most` debts that are due now.
     pub(super) fn take_due_debts(self: &Arc<Self>, most: usize) -> Vec<InHand> {
-        let (now, mut left) = (self.now(), most);
-        self.take_debts(|owed| {
-            let due = left > 0 && owed.wait(&now) == 0;
-            left -= usize::from(due);
-            due
+        self.take_debts(self.now().boot, most)
+    }
+
+    /// Sends these once each, no more at a time than the client's concurrency.
+    async fn settle_each(&self, debts: Vec<InHand>) {
+        let settled = stream::iter(debts).map(InHand::settle).buffer_unordered(self.options.concurrency);
+        settled.collect::<()>().await;
+    }
+
+    fn take_debts(self: &Arc<Self>, due: u64, most: usize) -> Vec<InHand> {
+        let mut queue = self.debts.lock();
+        let mut taken = Vec::new();
+        while let Some(owed) = (taken.len() < most).then(|| queue.next(due)).flatten() {
+            taken.push(InHand { client: Arc::clone(self), owed: Some(owed), again_at: 0 });
+        }
+        queue.in_hand += taken.len();
+        taken
+    }
+}
+
+impl Queue {
+    fn next(&mut self, due: u64) -> Option<Owed> {
+        self.fresh.pop_front().or_else(|| {
+            let first = self.later.first_entry().filter(|entry| entry.key().0 <= due)?;
+            Some(first.remove())
         })
     }
 
-    fn take_debts(self: &Arc<Self>, mut which: impl FnMut(&Owed) -> bool) -> Vec<InHand> {
-        let mut queue = self.debts.lock();
-        let (taken, waiting): (Vec<Owed>, Vec<Owed>) =
-            std::mem::take(&mut queue.waiting).into_iter().partition(|owed| which(owed));
-        queue.waiting = waiting;
-        queue.in_hand += taken.len();
-        taken.into_iter().map(|owed| InHand { client: Arc::clone(self), owed: Some(owed) }).collect()
+    fn put_back(&mut self, owed: Owed, at: u64) {
+        self.tried += 1;
+        self.later.insert((at, self.tried), owed);
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Owed> {
+        self.fresh.iter_mut().chain(self.later.values_mut())
     }
 }
 
@@ -112,14 +128,15 @@ impl Debts {
     /// How long until something is due; `None` when nothing is owed.
     pub(super) fn next_due(&self, now: &Stamp) -> Option<Duration> {
         let queue = self.lock();
-        let waiting = queue.waiting.iter().map(|owed| owed.wait(now)).min().map(Duration::from_nanos);
-        // What is under way tells when it has ended.
-        waiting.or((queue.in_hand > 0).then_some(Duration::from_secs(1)))
+        let later = queue.later.first_key_value().map(|((at, _), _)| at.saturating_sub(now.boot));
+        let wait = if queue.fresh.is_empty() { later } else { Some(0) };
+        // What is in hand tells when it has ended.
+        wait.map(Duration::from_nanos).or((queue.in_hand > 0).then_some(Duration::from_secs(1)))
     }
 
     /// Nobody sends by itself what is owed: it must keep neither its leases nor, through them, the client.
     pub(super) fn let_go(&self) {
-        let leases: Vec<_> = self.lock().waiting.iter_mut().filter_map(|owed| owed.of.take()).collect();
+        let leases: Vec<_> = self.lock().all_mut().filter_map(|owed| owed.of.take()).collect();
         leases.iter().for_each(|core| core.unblock_line());
     }
 
@@ -130,17 +147,11 @@ impl Debts {
 
     pub(super) fn count(&self) -> usize {
         let queue = self.lock();
-        queue.waiting.len() + queue.in_hand
+        queue.fresh.len() + queue.later.len() + queue.in_hand
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Owed {
-    fn wait(&self, now: &Stamp) -> u64 {
-        self.after.saturating_sub(now.steady_since(&self.since))
     }
 }
 
@@ -149,6 +160,8 @@ impl Owed {
 pub(super) struct InHand {
     client: Arc<Client>,
     owed: Option<Owed>,
+    /// When it is due again on the boot clock, if it is put back.
+    again_at: u64,
 }
 
 impl InHand {
@@ -175,7 +188,7 @@ impl InHand {
             core.owed_release_tried(settlement == Settlement::Settled);
         }
         match settlement {
-            Settlement::Again(after) => (owed.since, owed.after) = (now, after),
+            Settlement::Again(after) => self.again_at = now.boot.saturating_add(after),
             Settlement::Settled => self.owed = None,
             Settlement::RanOut => {
                 tracing::warn!(lease.name = %owed.name, lease.token = debt.token, "a clean-up was not settled in its term");
@@ -190,7 +203,9 @@ impl Drop for InHand {
     fn drop(&mut self) {
         let mut queue = self.client.debts.lock();
         queue.in_hand -= 1;
-        queue.waiting.extend(self.owed.take());
+        if let Some(owed) = self.owed.take() {
+            queue.put_back(owed, self.again_at);
+        }
         drop(queue);
         self.client.debts.changed.notify_waiters();
         self.client.keeper.ring();

@@ -4,13 +4,12 @@
 //! starts a new one.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tokio::runtime::{self, Handle, Runtime};
 use tokio::sync::Notify;
@@ -84,7 +83,8 @@ impl Keeper {
         let runs = self.runs();
         if started && *runs {
             self.inbox.put(Letter::Watch(Arc::clone(core)));
-            if core.rules.renew_every / 2 <= 2 * nanos(LONGEST_SLEEP) {
+            let first_look = nanos(core.look_again_in()).min(core.rules.renew_every / 2);
+            if first_look <= 2 * nanos(LONGEST_SLEEP) {
                 self.inbox.bell.notify_one(); // Else it wakes in time by itself.
             }
         }
@@ -99,7 +99,9 @@ impl Keeper {
 
     /// This lease is over. Nothing hangs on when it is read.
     pub(super) fn forget(&self, core: &Core) {
-        self.about(core, Letter::Forget);
+        if !self.inbox.take_back(core.id) {
+            self.about(core, Letter::Forget);
+        }
     }
 
     /// Something is owed: the client stays until it is settled, if there is somebody to settle it.
@@ -138,7 +140,7 @@ impl Keeper {
 
 fn start_task(rounds: Rounds, gone: Gone) -> Result<(), Error> {
     let runtime = Handle::try_current().map_err(|_| {
-        let why = "there is no tokio runtime here: acquire inside one, or use Renewal::Thread or Renewal::Manual";
+        let why = "there is no tokio runtime here: acquire inside one";
         Error::new(ErrorKind::Invalid, Operation::Acquire, why)
     })?;
     runtime.spawn(async move {
@@ -212,6 +214,16 @@ impl Inbox {
             Letter::WatchAgain(_) | Letter::Forget(_) | Letter::Stay(_) => None,
         };
         std::mem::take(&mut *self.lock()).into_iter().filter_map(watched).collect()
+    }
+
+    /// Takes the last letter back if it brings this lease and was not read: a lease that came and went.
+    fn take_back(&self, id: u64) -> bool {
+        let mut letters = self.lock();
+        let last = matches!(letters.back(), Some(Letter::Watch(core)) if core.id == id);
+        // Dropped outside the lock.
+        let taken = if last { letters.pop_back() } else { None };
+        drop(letters);
+        taken.is_some()
     }
 
     /// A wake-up of another thread costs more than all the rest of an acquire: only what is urgent rings the bell.
@@ -422,38 +434,56 @@ impl Rounds {
     }
 }
 
-/// One attempt for a batch. It ends early when all leases of the batch have been ended by their owners.
+/// One attempt for a batch. A lease that its owner ends meanwhile is let go at once.
 async fn renew(client: Arc<Client>, batch: Vec<Arc<Core>>) -> Done {
-    let (mut cores, mut bodies) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+    let (mut sent, mut bodies) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
     for core in &batch {
         if let Some(body) = core.begin_renewal() {
-            cores.push(UnderWay(Some(Arc::clone(core))));
+            sent.push(Some(UnderWay { core: Arc::clone(core), version: body.version, answered: false }));
             bodies.push(body);
         }
     }
-    let Some(first) = cores.first().and_then(|core| core.0.as_ref()) else { return Done::Renewed(batch) };
+    let Some(first) = batch.first().filter(|_| !bodies.is_empty()) else { return Done::Renewed(batch) };
     let limit = Duration::from_nanos(first.rules.attempt);
-    let all_stopped = join_all(cores.iter().filter_map(|core| core.0.as_ref()).map(|core| core.until_stopped()));
-    let answers = tokio::select! {
-        biased;
-        answers = client.port.renew(limit, bodies) => answers,
-        _ = all_stopped => Vec::new(),
+    let stops = sent.iter().flatten().enumerate().map(|(index, one)| {
+        let core = Arc::clone(&one.core);
+        async move {
+            core.until_stopped().await;
+            index
+        }
+    });
+    let mut stops: FuturesUnordered<_> = stops.collect();
+    let mut answers = pin!(client.port.renew(limit, bodies));
+    let answers = loop {
+        tokio::select! {
+            biased;
+            answers = &mut answers => break answers,
+            Some(stopped) = stops.next() => sent[stopped] = None,
+        }
+        if sent.iter().all(Option::is_none) {
+            break Vec::new();
+        }
     };
-    for (mut core, answer) in cores.into_iter().zip(answers) {
-        if let Some(core) = core.0.take() {
-            core.finish_renewal(answer);
+    for (one, answer) in sent.into_iter().zip(answers) {
+        if let Some(mut one) = one {
+            one.answered = true;
+            one.core.finish_renewal(one.version, answer);
         }
     }
     Done::Renewed(batch)
 }
 
 /// A renewal under way: abandoned when it is dropped without an answer.
-struct UnderWay(Option<Arc<Core>>);
+struct UnderWay {
+    core: Arc<Core>,
+    version: u64,
+    answered: bool,
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        if let Some(core) = self.0.take() {
-            core.abandon_renewal();
+        if !self.answered {
+            self.core.abandon_renewal(self.version);
         }
     }
 }

@@ -3,11 +3,13 @@
 //! Stamps the local clocks around it, bounds it, learns the store's time from its answer, counts and logs it.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -112,13 +114,15 @@ impl Port {
         self.stamped(verb, answer, sent)
     }
 
-    /// Runs it here, or on the runtime that drives this client's connections. `None` if that one has ended.
+    /// Runs it here, or on the runtime that drives this client's connections. `None` if that one has ended, or the
+    /// store has panicked.
     async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let elsewhere = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match elsewhere {
             // Bound to this call: dropped half-way it must not go on by itself, least of all after a release.
             Some(runtime) => Bound(runtime.spawn(work)).await.ok(),
-            None => Some(work.await),
+            // A store that panics must not take with it whoever called, least of all the keeper of all leases.
+            None => AssertUnwindSafe(work).catch_unwind().await.ok(),
         }
     }
 
@@ -159,5 +163,5 @@ impl<T> Drop for Bound<T> {
 }
 
 fn no_answer() -> StoreError {
-    StoreError::new(StoreErrorKind::TimedOut, Applied::Unknown, "no answer in time")
+    StoreError::new(StoreErrorKind::TimedOut, Applied::Unknown, "no answer in time, or the store has panicked")
 }

@@ -22,6 +22,10 @@ pub struct Acquire {
     observer: Observer,
     /// The highest token seen or proposed in this call.
     highest: u64,
+    /// The token that the newest answer has shown.
+    shown: u64,
+    /// The highest token proposed in this call; for a hand-over at least that of the handed grant.
+    proposed: u64,
     /// Whether a read of this call was answered.
     has_read: bool,
     claim: Option<Outstanding>,
@@ -170,6 +174,8 @@ impl Acquire {
             goal,
             observer: Observer::default(),
             highest,
+            shown: 0,
+            proposed: if let Goal::Resume { token, .. } = goal { token } else { 0 },
             has_read: false,
             claim: None,
             failures: 0,
@@ -245,6 +251,7 @@ impl Acquire {
         match self.goal {
             Goal::Resume { from, .. } => {
                 self.highest = self.highest.max(view.token());
+                self.shown = view.token();
                 Step::next(self.claim(Expect::Handed(from), at, rules))
             }
             _ => self.judge(view, at, rules),
@@ -253,6 +260,7 @@ impl Acquire {
 
     fn judge(&mut self, view: &View, at: At<'_>, rules: &Rules) -> Step {
         self.highest = self.highest.max(view.token());
+        self.shown = view.token();
         let time = rules.use_store_time.then_some(at.time);
         match self.observer.judge(view, &at.now, time, &rules.clocks) {
             Judgement::Unreadable => Step::next(Next::Done(Outcome::Unreadable)),
@@ -290,8 +298,13 @@ impl Acquire {
             true => at.time.early(&at.now, &rules.clocks).and_then(|early| tokens::floor(early, &rules.clocks)),
             false => None,
         };
-        let Some(token) = tokens::propose(self.highest, floor, at.dice.digits) else {
-            return Next::Done(Outcome::TokensUsedUp);
+        // What is remembered from before this call may be of a record that is gone, and must not use up all tokens.
+        let remembered = tokens::propose(self.highest, floor, at.dice.digits);
+        let shown = || tokens::propose(self.shown.max(self.proposed), floor, at.dice.digits);
+        let token = match remembered.or_else(|| self.has_read.then(shown).flatten()) {
+            Some(token) => token,
+            None if self.has_read => return Next::Done(Outcome::TokensUsedUp),
+            None => return Next::Read,
         };
         let (token, grant) = match self.goal {
             Goal::Resume { from, token } if Broken::ResumeAsRenewal.on() => (token, from),
@@ -301,6 +314,7 @@ impl Acquire {
         let expires_at_ms = expires_at.map(|end| rules.clocks.millis_up(end));
         let proposal = Proposal { token, grant, expires_at_ms, expect };
         self.highest = token;
+        self.proposed = token;
         self.claims = self.claims.saturating_add(1);
         self.claim = Some(Outstanding {
             proposal: proposal.clone(),

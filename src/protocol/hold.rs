@@ -213,7 +213,7 @@ impl Hold {
     /// A new renewal body. Its term counts from `now`, which is before it is computed and sent.
     pub fn renewal(&mut self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Body {
         let again = Broken::RenewalBodySentAgain.on() && self.failures > 0 && self.version > 1;
-        self.version += u64::from(!again);
+        self.version = self.version.saturating_add(u64::from(!again));
         let expires_at = expires_at(now, time, rules);
         let with_data = rules.data_in_every_renewal || self.data.newest > self.data.accepted;
         self.under_way = Some(Sent {
@@ -231,8 +231,18 @@ impl Hold {
     }
 
     /// Takes in what came of the renewal under way. `jitter` is 0 to 1000.
-    pub fn answered(&mut self, answer: RenewalAnswer<'_>, now: &Stamp, time: &StoreTime, rules: &Rules, jitter: u16) {
-        let Some(sent) = self.under_way.take() else { return };
+    ///
+    /// An answer to any other body than the newest says nothing: that one was abandoned.
+    pub fn answered(
+        &mut self,
+        version: u64,
+        answer: RenewalAnswer<'_>,
+        now: &Stamp,
+        time: &StoreTime,
+        rules: &Rules,
+        jitter: u16,
+    ) {
+        let Some(sent) = self.under_way.take_if(|sent| sent.version == version) else { return };
         if !matches!(self.state, State::Held | State::Jeopardy) {
             return; // I6: nothing revives it.
         }
@@ -250,15 +260,30 @@ impl Hold {
     /// The renewal under way was abandoned: nothing is known of it, so the next one is due at once.
     ///
     /// Else a caller that gives up again and again would put off every renewal until the deadline.
-    pub fn abandoned(&mut self) {
+    ///
+    /// Only if it is the one of this version.
+    pub fn abandoned(&mut self, version: u64) {
+        if self.under_way.as_ref().is_some_and(|sent| sent.version != version) {
+            return;
+        }
         if self.under_way.take().is_some() {
             self.next_after = 0;
         }
     }
 
+    /// The highest version sent so far.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Whether a renewal is under way.
     pub fn is_under_way(&self) -> bool {
         self.under_way.is_some()
+    }
+
+    /// Whether whoever waits for the renewal under way may stop waiting: it counts as abandoned.
+    pub fn is_overdue(&self, now: &Stamp, rules: &Rules) -> bool {
+        now.steady_since(&self.last_send) >= rules.attempt.saturating_add(rules.shortest_pause())
     }
 
     /// A new payload: every body carries it until one was accepted. Returns its number.
@@ -361,7 +386,10 @@ impl Hold {
     fn due(&self, now: &Stamp, rules: &Rules) -> Due {
         let over = self.ends_in(now, rules);
         if self.under_way.is_some() {
-            return Due::Wait(over);
+            // Whoever sent it may have stopped to be polled: an attempt later it counts as abandoned.
+            let patience = rules.attempt.saturating_add(rules.shortest_pause());
+            let wait = patience.saturating_sub(now.steady_since(&self.last_send));
+            return if self.is_overdue(now, rules) { Due::Renew } else { Due::Wait(wait.min(over)) };
         }
         match self.next_after.saturating_sub(now.steady_since(&self.last_send)) {
             0 => Due::Renew,

@@ -106,7 +106,8 @@ impl Rules {
         doubled.min(self.attempt.max(1))
     }
 
-    fn shortest_pause(&self) -> u64 {
+    /// The first pause after a failure.
+    pub fn shortest_pause(&self) -> u64 {
         (self.attempt / 16).max(1)
     }
 

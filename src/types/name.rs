@@ -1,6 +1,6 @@
 //! Names of leases and labels of holders.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use super::{Error, ErrorKind, Operation};
@@ -104,9 +104,16 @@ impl fmt::Debug for Label {
     }
 }
 
+/// Control characters are shown escaped: a label may come from another machine, and goes into logs.
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        for c in self.0.chars() {
+            match c.is_control() {
+                true => write!(f, "{}", c.escape_default())?,
+                false => f.write_char(c)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -181,6 +181,7 @@ impl Model {
             return;
         }
         let was_lost = matches!(run.machine.state(), State::Lost(_));
+        let overdue = run.machine.is_under_way();
         let body = run.machine.renewal(&now, time, &self.setup.rules);
         run.renewals -= 1;
         let renew = Renew {
@@ -194,6 +195,9 @@ impl Model {
             data: if body.with_data { Data::new(&[run.payload]) } else { None },
             set: None,
         };
+        if overdue {
+            world.abandon(c, Lane::Hold); // Its answer would say nothing any more.
+        }
         world.ghosts.sends_for(renew.grant);
         world.ghosts.flag(crate::monitor::Invariant::I6, was_lost);
         self.send(world, c, Lane::Hold, Body::Renew(Box::new(renew)), world.now);
@@ -281,7 +285,9 @@ impl Model {
         let now = self.stamp(world, c);
         let doubted = world.clients[c].jump > 0 && !self.believes(world, c);
         let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
-        run.machine.answered(RenewalAnswer::Answered(renewed, sample), &now, time, &self.setup.rules, 0);
+        // One request of a lane waits at a time, so that an answer is that of the newest body.
+        let version = run.machine.version();
+        run.machine.answered(version, RenewalAnswer::Answered(renewed, sample), &now, time, &self.setup.rules, 0);
         match run.machine.state() {
             State::Held => self.see(Witness::Renewed),
             State::Lost(Loss::Revoked) => self.see(Witness::Revoked),
@@ -339,7 +345,8 @@ impl Model {
             Lane::Acquire => self.feed(world, c, Event::Failed { applied, transient: true }),
             Lane::Hold => {
                 let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
-                run.machine.answered(RenewalAnswer::Failed { slow_down: false }, &now, time, rules, 0);
+                let version = run.machine.version();
+                run.machine.answered(version, RenewalAnswer::Failed { slow_down: false }, &now, time, rules, 0);
             }
             Lane::Release => {
                 let Some(run) = &mut world.clients[c].release else { return };

@@ -7,19 +7,22 @@ mod statements;
 
 use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use tokio::task::{JoinError, JoinHandle};
 
 use self::file::{Link, Place};
 use crate::protocol::record::{self, Outcome};
 use crate::store::Store;
 use crate::types::{
-    Answer, Ask, Asked, Claim, Claimed, Description, Error, ListPage, Name, Operation, Page, Renew, Renewed, Revoke,
-    Revoked, StoreError, Timed, Vacate, Vacated, View,
+    Answer, Applied, Ask, Asked, Claim, Claimed, Description, Error, ListPage, Name, Operation, Page, Renew, Renewed,
+    Revoke, Revoked, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
 };
 
 const KIND: &str = "sqlite";
@@ -85,10 +88,14 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        // The turn is taken before the thread: a crowd waits here without holding threads, and may be dropped.
-        let mut lane = Arc::clone(&self.lane).lock_owned().await;
-        let place = Arc::clone(&self.place);
-        blocking(move || work(place.connected(&mut lane)?)).await
+        // The turn is taken before the thread: a crowd waits here without holding threads, and may be dropped. It is
+        // taken in a task, because turns are given in order, and a caller that is not polled must not keep its own.
+        let (lane, place) = (Arc::clone(&self.lane), Arc::clone(&self.place));
+        let task = tokio::spawn(async move {
+            let mut lane = lane.lock_owned().await;
+            blocking(move || work(place.connected(&mut lane)?)).await
+        });
+        AbortOnDrop(task).await
     }
 
     /// Runs one verb in one transaction.
@@ -103,6 +110,27 @@ impl SqliteStore {
             Ok(Timed::undated(answer))
         })
         .await
+    }
+}
+
+/// A call that was dropped gives up its turn. What has begun on a thread goes on there.
+struct AbortOnDrop<T>(JoinHandle<Result<T, StoreError>>);
+
+impl<T> Future for AbortOnDrop<T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let ended = |error| {
+            let text = "the runtime has ended, or the call has panicked";
+            StoreError::new(StoreErrorKind::Unavailable, Applied::Unknown, text).caused_by(error)
+        };
+        Pin::new(&mut self.0).poll(context).map(|joined| joined.unwrap_or_else(|error: JoinError| Err(ended(error))))
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

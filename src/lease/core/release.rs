@@ -19,7 +19,7 @@ impl Core {
             return Err(Error::from(lost).during(Operation::Handover));
         }
         let handed_over = self.change(|inner, _| {
-            let free = !inner.release_begun && !matches!(inner.hold.state(), State::Lost(_) | State::Ended);
+            let free = inner.release_begun.is_none() && !matches!(inner.hold.state(), State::Lost(_) | State::Ended);
             if free {
                 inner.handed_over = true;
                 inner.hold.end();
@@ -101,9 +101,11 @@ impl Core {
 
     /// Stops all sends but the release. Whether this is the first to do so.
     fn begin_release(&self) -> bool {
-        let first = self.change(|inner, _| {
+        let first = self.change(|inner, now| {
             inner.hold.end();
-            !std::mem::replace(&mut inner.release_begun, true)
+            let first = inner.release_begun.is_none();
+            inner.release_begun.get_or_insert(*now);
+            first
         });
         self.client.keeper.forget(self);
         first
@@ -113,7 +115,7 @@ impl Core {
     pub(in crate::lease) fn release_after(&self) -> Option<u64> {
         let now = self.client.now();
         let inner = self.lock();
-        let wait = inner.hold.release_after(&now).filter(|_| !inner.release_begun)?;
+        let wait = inner.hold.release_after(&now).filter(|_| inner.release_begun.is_none())?;
         // A little later than the owner's own release, which says more.
         Some(if wait > 0 { wait.saturating_add(self.rules.pause(1, 1000)) } else { 0 })
     }
