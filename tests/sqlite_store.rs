@@ -239,6 +239,22 @@ async fn a_record_of_a_newer_format_is_a_view_and_not_an_error() {
     assert_eq!(claim(&store, "a", 9).await, Claimed::Refused(View::unreadable(Unreadable::Format)));
 }
 
+#[tokio::test]
+async fn calls_that_are_begun_and_not_polled_keep_nobody_from_the_connection() {
+    let file = File::new("parked");
+    let store = file.open().await;
+    let names = ["a", "b"].map(name);
+    let mut parked = names.each_ref().map(|name| store.read(name));
+    for call in &mut parked {
+        let waker = std::task::Waker::noop();
+        assert!(call.as_mut().poll(&mut std::task::Context::from_waker(waker)).is_pending());
+    }
+    for token in 1..20 {
+        assert_eq!(claim(&store, &format!("job/{token}"), token).await, Claimed::Granted);
+    }
+    drop(parked);
+}
+
 #[test]
 fn outside_of_a_runtime_a_call_is_an_error_and_not_a_panic() {
     let file = File::new("runtime");

@@ -15,14 +15,14 @@ use async_trait::async_trait;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use self::file::{Link, Place};
 use crate::protocol::record::{self, Outcome};
 use crate::store::Store;
 use crate::types::{
-    Answer, Applied, Ask, Asked, Claim, Claimed, Description, Error, ListPage, Name, Operation, Page, Renew, Renewed,
-    Revoke, Revoked, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
+    Answer, Ask, Asked, Claim, Claimed, Description, Error, ListPage, Name, Operation, Page, Renew, Renewed, Revoke,
+    Revoked, StoreError, Timed, Vacate, Vacated, View,
 };
 
 const KIND: &str = "sqlite";
@@ -91,7 +91,8 @@ impl SqliteStore {
         // The turn is taken before the thread: a crowd waits here without holding threads, and may be dropped. It is
         // taken in a task, because turns are given in order, and a caller that is not polled must not keep its own.
         let (lane, place) = (Arc::clone(&self.lane), Arc::clone(&self.place));
-        let task = tokio::spawn(async move {
+        let runtime = Handle::try_current().map_err(error::no_runtime)?;
+        let task = runtime.spawn(async move {
             let mut lane = lane.lock_owned().await;
             blocking(move || work(place.connected(&mut lane)?)).await
         });
@@ -120,11 +121,7 @@ impl<T> Future for AbortOnDrop<T> {
     type Output = Result<T, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let ended = |error| {
-            let text = "the runtime has ended, or the call has panicked";
-            StoreError::new(StoreErrorKind::Unavailable, Applied::Unknown, text).caused_by(error)
-        };
-        Pin::new(&mut self.0).poll(context).map(|joined| joined.unwrap_or_else(|error: JoinError| Err(ended(error))))
+        Pin::new(&mut self.0).poll(context).map(|joined| joined.unwrap_or_else(|gone| Err(error::interrupted(gone))))
     }
 }
 
