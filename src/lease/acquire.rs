@@ -49,9 +49,7 @@ pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duratio
     if begun.left().is_some_and(|left| left.is_zero()) {
         return Err(late()); // Nothing was sent.
     }
-    let mut call = Call::new(begun, spec.clone(), Goal::Wait, known);
-    let outcome = call.perform().await?;
-    let got = call.finish(outcome);
+    let got = Call::new(begun, spec.clone(), Goal::Wait, known).get().await;
     // The lease is in the line before the place is given up: the next waits for it.
     drop(place);
     match got? {
@@ -72,9 +70,7 @@ pub(super) async fn once(client: &Arc<Client>, spec: Spec) -> Result<Attempt, Er
         Before::Waiters => return Ok(Attempt::Held(unknown())),
         Before::Nobody => {}
     }
-    let mut call = Call::new(begun, spec, Goal::Try, 0);
-    let outcome = call.perform().await?;
-    call.finish(outcome)
+    Call::new(begun, spec, Goal::Try, 0).get().await
 }
 
 /// Takes up a hand-over.
@@ -89,9 +85,8 @@ pub(super) async fn resume(client: &Arc<Client>, handover: Handover) -> Result<L
         Spec { name: handover.name, rules: Arc::clone(&client.rules), data: handover.data, at_most: None, background };
     let begun = Begun::new(client, Operation::Resume, &spec, None)?;
     begun.settle(&spec).await;
-    let mut call = Call::new(begun, spec, goal, 0);
-    let outcome = call.perform().await.map_err(|error| error.during(Operation::Resume))?;
-    match call.finish(outcome).map_err(|error| error.during(Operation::Resume))? {
+    let got = Call::new(begun, spec, goal, 0).get().await;
+    match got.map_err(|error| error.during(Operation::Resume))? {
         Attempt::Acquired(lease) => Ok(lease),
         Attempt::Held(_) => unreachable!("a resume is never answered Held"),
     }
@@ -169,6 +164,11 @@ impl<'a> Call<'a> {
         let (last_seen, last_error) = (None, None);
         let (owes, granted, over) = (false, false, false);
         Self { client, begun, spec, machine, known, last_seen, last_error, owes, granted, over }
+    }
+
+    async fn get(mut self) -> Result<Attempt, Error> {
+        let outcome = self.perform().await?;
+        self.finish(outcome)
     }
 
     async fn perform(&mut self) -> Result<Outcome, Error> {
@@ -318,10 +318,7 @@ impl<'a> Call<'a> {
         if let Some(longest) = spec.at_most {
             hold.at_most(self.begun.started, nanos(longest));
         }
-        // Spread over the upper half of the first interval, so that leases taken together part.
-        let half = spec.rules.renew_every / 2;
-        let part = u128::from(half) * u128::from(client.jitter()) / 1000;
-        hold.renew_first_after(half + u64::try_from(part).unwrap_or(0));
+        hold.renew_first_after(spec.rules.first_renewal(client.jitter()));
         let (name, rules) = (spec.name.clone(), Arc::clone(&spec.rules));
         let core = Core::new(client, name.clone(), rules, spec.background, hold, spec.data.clone());
         self.granted = true;

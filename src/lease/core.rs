@@ -128,8 +128,7 @@ impl Core {
 
     /// How it has ended, if it has, judging the clocks now.
     pub(super) fn judge(&self) -> Option<Ended> {
-        let time = self.client.port.time();
-        self.change(|inner, now| inner.hold.tick(now, &time, &self.rules));
+        self.tick();
         self.ended()
     }
 
@@ -247,6 +246,14 @@ impl Core {
     pub(super) async fn until_not_under_way(&self) {
         let limit = Duration::from_nanos(self.rules.attempt);
         time::within(&*self.client.clock, limit, self.until(|inner| !inner.hold.is_under_way())).await;
+    }
+
+    /// The second try comes at once, later ones after a pause.
+    pub(super) async fn pause_before_try(&self, failures: u8) {
+        if failures > 1 {
+            let pause = self.rules.pause(failures, self.client.jitter());
+            self.client.clock.sleep(Duration::from_nanos(pause)).await;
+        }
     }
 
     /// Waits until nothing of this grant may be sent any more.

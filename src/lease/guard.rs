@@ -52,7 +52,7 @@ impl Lease {
         let held = self.held();
         let before = self.core.renewals();
         for failures in 0..self.core.rules.tries {
-            held.pause_before_try(failures).await;
+            self.core.pause_before_try(failures).await;
             held.still_held(Operation::Renew)?;
             self.core.renew_now().await;
             held.still_held(Operation::Renew)?;

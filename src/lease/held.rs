@@ -104,7 +104,7 @@ impl Held {
             return Err(self.error(ErrorKind::Invalid, Operation::Renew, why));
         }
         for failures in 0..self.core.rules.tries {
-            self.pause_before_try(failures).await;
+            self.core.pause_before_try(failures).await;
             self.still_held(Operation::Renew)?;
             if self.remaining() >= span {
                 return Ok(());
@@ -165,14 +165,6 @@ impl Held {
     pub fn lost(&self) -> impl Future<Output = Ended> + Send + 'static {
         let core = Arc::clone(&self.core);
         async move { until_ended(&core).await }
-    }
-
-    /// The second try comes at once, later ones after a pause.
-    pub(super) async fn pause_before_try(&self, failures: u8) {
-        if failures > 1 {
-            let pause = self.core.rules.pause(failures, self.core.client.jitter());
-            self.core.client.clock.sleep(Duration::from_nanos(pause)).await;
-        }
     }
 
     /// The loss, if it is lost.

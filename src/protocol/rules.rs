@@ -111,6 +111,11 @@ impl Rules {
         (self.attempt / 16).max(1)
     }
 
+    /// When the first renewal is due, spread over the upper half, so that leases taken together part.
+    pub fn first_renewal(&self, jitter: u16) -> u64 {
+        spread(self.renew_every, jitter)
+    }
+
     /// A waiter's pause between two reads, spread over the upper half.
     pub fn poll_pause(&self, jitter: u16) -> u64 {
         spread(self.poll, jitter)

@@ -174,8 +174,7 @@ impl Core {
                 let error = Error::of_store(Operation::Release, self.client.description.kind, error);
                 return Err(error.for_name(&self.name));
             }
-            let pause = if failures == 1 { 0 } else { self.rules.pause(failures, self.client.jitter()) };
-            self.client.clock.sleep(Duration::from_nanos(pause)).await;
+            self.pause_before_try(failures).await;
         }
         Ok(())
     }
