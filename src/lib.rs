@@ -48,6 +48,7 @@
 //! | [`MemoryStore`] | none | tests, examples, one process |
 //! | `sqlite::SqliteStore` | `sqlite` | processes of one machine |
 //! | `dynamodb::DynamoDbStore` | `dynamodb` | services and functions |
+//! | `azure_blob::AzureBlobStore` | `azure-blob` | services and functions |
 //!
 //! Linux, Android and macOS only: it needs a clock that goes on while the machine sleeps. It needs a tokio runtime.
 //!
@@ -86,6 +87,14 @@ pub use types::{
 // The words of the store contract; documented in `store`.
 #[doc(hidden)]
 pub use types::*;
+
+/// Leases in an Azure Blob container (feature `azure-blob`).
+#[cfg(feature = "azure-blob")]
+pub mod azure_blob {
+    pub use azure_core;
+
+    pub use crate::backends::azure_blob::{AzureBlobStore, AzureBlobStoreBuilder, Credential};
+}
 
 /// Leases in a DynamoDB table (feature `dynamodb`).
 #[cfg(feature = "dynamodb")]

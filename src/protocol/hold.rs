@@ -371,6 +371,8 @@ impl Hold {
         }
         Some(match record.token {
             token if token > self.token => Loss::Taken(token),
+            // A rival that holds it and has not yet written its own token (Azure Blob).
+            token if token == self.token && record.grant.is_some() && !record.revoked => Loss::Taken(token),
             token if token == self.token => Loss::Revoked,
             _ => Loss::Deleted,
         })

@@ -84,7 +84,11 @@ impl Observer {
             Some(seen) if Broken::CountNotRestarted.on() => seen.since,
             _ => *now,
         };
-        let (watch, until_ms) = record.map_or((None, None), end_of);
+        let (watch, until_ms) = match record {
+            // The service's own tag does not move when the holder renews, so watching a holder by it tells nothing.
+            Some(record) if record.grant.is_some() && version.as_tag().is_some() => (None, None),
+            record => record.map_or((None, None), end_of),
+        };
         self.seen = Some(Seen {
             version: version.clone(),
             since,
@@ -172,6 +176,24 @@ mod tests {
         assert_eq!(judged(&mut observer, &held(2), 90), None);
         assert_eq!(judged(&mut observer, &held(2), 190), None);
         assert_eq!(judged(&mut observer, &held(2), 191), Some(Expect::Expired(Version::of(&held(2)))));
+    }
+
+    #[test]
+    fn a_holder_named_by_a_tag_is_never_taken_for_dead_by_watching_and_a_closed_record_opens() {
+        let tagged = |record: Record| View {
+            standing: Standing::Held(Version::of_tag("7")),
+            record: Some(record),
+        };
+        let mut observer = Observer::default();
+        for t in [0, 101, 5000] {
+            let judged = observer.judge(&tagged(held(1)), &at(t), None, &CLOCKS);
+            assert!(matches!(judged, Judgement::NotYet(Progress { of: None, .. })), "{judged:?}");
+        }
+        let closed = Some(Closed { for_ms: Some(100), until_ms: None, by: Some(7) });
+        let closed = tagged(Record { grant: None, closed, ..held(1) });
+        let mut observer = Observer::default();
+        assert!(matches!(observer.judge(&closed, &at(0), None, &CLOCKS), Judgement::NotYet(_)));
+        assert!(matches!(observer.judge(&closed, &at(101), None, &CLOCKS), Judgement::Claimable(_)));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Version {
         Self(Identity::Write { token, grant, version })
     }
 
-    /// A tag that the service gives each write.
+    /// A tag that the service gives each write of the record, but not each renewal.
     pub fn of_tag(tag: &str) -> Self {
         Self(Identity::Tag(tag.into()))
     }

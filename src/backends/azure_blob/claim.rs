@@ -1,0 +1,172 @@
+//! Claims: lease the blob exactly as it was found, then write the record under the lease.
+//!
+//! The lease is asked for with the tag of the blob that was looked at. So the token that was compared is still the
+//! stored one, and a late copy of the request cannot lease a blob that somebody has held, released or burnt since: each
+//! of them has moved the tag. A hand-over changes the lease's id instead, and renews it, because a change extends nothing.
+
+use super::client::No;
+use super::metadata::{self, Found, LeaseState};
+use super::talk::{ROUNDS, Talk, halfway};
+use crate::types::{Claim, Claimed, Expect, Grant, Record, StoreError, View};
+
+/// What a blob that was looked at means for a claim.
+enum Ruling {
+    /// It carries this very claim: an earlier copy was applied.
+    Mine,
+    /// Ask for its lease.
+    Lease,
+    /// Change the id of its lease from this one.
+    TakeUp(Grant),
+    Refuse,
+}
+
+/// How a round ends that does not end the call.
+enum Round {
+    Over(Claimed),
+    /// The blob has changed meanwhile: look again.
+    Again,
+}
+
+impl Talk<'_> {
+    pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
+        // An earlier copy of this body, whose answer was lost, may have got the lease.
+        let in_doubt = self.shared.notes.in_doubt(claim.grant).is_some();
+        let mut known = self.shared.notes.take(self.name).filter(|found| !in_doubt && serves(found, claim));
+        for _ in 0..ROUNDS {
+            let found = match known.take() {
+                Some(found) => found,
+                None => match self.look().await? {
+                    Some(found) => found,
+                    None if claim.expect != Expect::Vacant => return Ok(Claimed::Refused(View::absent())),
+                    // Created free, with token 0: that grants nothing yet, so a lost answer leaves nothing in doubt.
+                    None => match self.create(metadata::fresh(0)).await? {
+                        Some(found) => found,
+                        None => continue,
+                    },
+                },
+            };
+            let round = match rule(&found, claim, in_doubt) {
+                Ruling::Mine => Round::Over(self.confirmed(claim, found)),
+                Ruling::Refuse => Round::Over(self.refused(claim, found)),
+                Ruling::Lease => self.lease(claim, found).await?,
+                Ruling::TakeUp(from) => self.take_up(claim, from, found, in_doubt).await?,
+            };
+            if let Round::Over(claimed) = round {
+                return Ok(claimed);
+            }
+        }
+        Err(self.contended())
+    }
+
+    async fn lease(&mut self, claim: &Claim, found: Found) -> Result<Round, StoreError> {
+        self.shared.notes.asks_for(claim.grant, &found);
+        let ttl_s = claim.ttl_ms / 1000;
+        let answer = self.shared.link.acquire(self.name, claim.grant, ttl_s, &found.tag).await;
+        match self.heard(answer)? {
+            Ok(()) => self.write(claim, found).await,
+            // Not this copy; an earlier one may be the reason that the tag has moved, and a look tells.
+            Err(No::Moved | No::Absent | No::NoContainer) => Ok(Round::Again),
+            Err(_) => {
+                self.shared.notes.settled(claim.grant);
+                self.view_without(claim.grant).await.map(|view| Round::Over(Claimed::Refused(view)))
+            }
+        }
+    }
+
+    async fn take_up(
+        &mut self,
+        claim: &Claim,
+        from: Grant,
+        found: Found,
+        in_doubt: bool,
+    ) -> Result<Round, StoreError> {
+        self.shared.notes.asks_for(claim.grant, &found);
+        let answer = self.shared.link.change(self.name, from, claim.grant).await;
+        if self.heard(answer)?.is_err() && !in_doubt {
+            self.shared.notes.settled(claim.grant);
+            let view = self.view_without(claim.grant).await?;
+            return Ok(Round::Over(Claimed::Refused(view)));
+        }
+        // Also where an earlier copy has changed it: this names my id, and its success says that the lease is mine.
+        let answer = self.shared.link.renew(self.name, claim.grant).await;
+        match self.heard(answer).map_err(halfway)? {
+            Ok(()) => self.write(claim, found).await,
+            Err(_) => self.give_up(claim).await,
+        }
+    }
+
+    /// The lease is ours. Only the record is missing.
+    async fn write(&mut self, claim: &Claim, found: Found) -> Result<Round, StoreError> {
+        let pairs = metadata::claimed(&found.pairs, claim);
+        match self.set_metadata(&found, &pairs, Some(claim.grant)).await.map_err(halfway)? {
+            Ok(found) => Ok(Round::Over(self.confirmed(claim, found))),
+            Err(No::Moved) => match self.look().await.map_err(halfway)? {
+                // An earlier copy of the same write was late.
+                Some(found) if matches!(rule(&found, claim, true), Ruling::Mine) => {
+                    Ok(Round::Over(self.confirmed(claim, found)))
+                }
+                _ => self.give_up(claim).await,
+            },
+            Err(_) => self.give_up(claim).await,
+        }
+    }
+
+    /// The lease was had and is of no use: without it nothing of this claim can be applied any more.
+    async fn give_up(&mut self, claim: &Claim) -> Result<Round, StoreError> {
+        self.give_back(claim.grant).await.map_err(halfway)?;
+        let view = self.view_without(claim.grant).await.map_err(halfway)?;
+        self.shared.notes.settled(claim.grant);
+        Ok(Round::Over(Claimed::Refused(view)))
+    }
+
+    fn confirmed(&self, claim: &Claim, found: Found) -> Claimed {
+        self.shared.notes.settled(claim.grant);
+        self.shared.notes.saw(self.name, found);
+        Claimed::Granted
+    }
+
+    fn refused(&self, claim: &Claim, found: Found) -> Claimed {
+        self.shared.notes.settled(claim.grant);
+        let view = found.view();
+        self.shared.notes.saw(self.name, found);
+        Claimed::Refused(view)
+    }
+}
+
+/// Whether a blob that was seen earlier may be claimed without looking again: it was free then, and the tag tells
+/// whether it has been written since. (Not whether it has been leased; but then the lease is refused.)
+fn serves(found: &Found, claim: &Claim) -> bool {
+    !found.state.is_held() && matches!(rule(found, claim, false), Ruling::Lease)
+}
+
+fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
+    let Ok(record) = found.record() else { return Ruling::Refuse };
+    if record.grant == Some(claim.grant) && record.token == claim.token {
+        return if found.state == LeaseState::Leased { Ruling::Mine } else { Ruling::Refuse };
+    }
+    if record.token >= claim.token {
+        return Ruling::Refuse;
+    }
+    match &claim.expect {
+        Expect::Handed(from) => handed(found, &record, *from),
+        Expect::Vacant if record.closed.is_some() => Ruling::Refuse,
+        Expect::Vacant => lease_if(matches!(found.state, LeaseState::Available | LeaseState::Broken), found, in_doubt),
+        Expect::Expired(version) if version.as_tag() != Some(&*found.tag) => Ruling::Refuse,
+        Expect::Expired(_) => {
+            let opened = record.closed.is_some() && !found.state.is_held();
+            lease_if(opened || found.state == LeaseState::Expired, found, in_doubt)
+        }
+    }
+}
+
+/// A blob that is leased may be leased by an earlier copy of the same claim; asking again with the same id tells.
+fn lease_if(free: bool, found: &Found, in_doubt: bool) -> Ruling {
+    if free || (in_doubt && found.state == LeaseState::Leased) { Ruling::Lease } else { Ruling::Refuse }
+}
+
+fn handed(found: &Found, record: &Record, from: Grant) -> Ruling {
+    match found.state {
+        LeaseState::Leased if record.grant == Some(from) => Ruling::TakeUp(from),
+        _ => Ruling::Refuse,
+    }
+}

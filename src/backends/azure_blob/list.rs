@@ -1,0 +1,114 @@
+//! Listing: the blobs of the container by name, with their metadata.
+
+use std::collections::HashMap;
+
+use azure_core::xml;
+use serde::Deserialize;
+
+use super::metadata::{Found, LeaseState, Pairs};
+use super::names;
+use crate::types::{ListPage, Listed, Page, Standing};
+
+#[derive(Deserialize)]
+struct Results {
+    #[serde(rename = "Blobs", default)]
+    blobs: Blobs,
+    #[serde(rename = "NextMarker")]
+    next_marker: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Blobs {
+    #[serde(rename = "Blob", default)]
+    blobs: Vec<Blob>,
+}
+
+#[derive(Deserialize)]
+struct Blob {
+    #[serde(rename = "Name")]
+    name: BlobName,
+    #[serde(rename = "Properties")]
+    properties: Properties,
+    /// An empty element where there are none.
+    #[serde(rename = "Metadata")]
+    metadata: Option<HashMap<String, String>>,
+}
+
+/// A name that XML cannot hold is marked as encoded; no lease has such a blob.
+#[derive(Deserialize)]
+struct BlobName {
+    #[serde(rename = "$text")]
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Properties {
+    #[serde(rename = "Etag")]
+    tag: Option<String>,
+    #[serde(rename = "LeaseState")]
+    lease_state: Option<String>,
+}
+
+/// The leases of one page; `None` when it cannot be read.
+pub(super) fn page(body: &[u8], prefix: &str) -> Option<ListPage> {
+    let results: Results = xml::from_xml(body).ok()?;
+    let (mut leases, mut skipped) = (Vec::new(), 0);
+    for blob in results.blobs.blobs {
+        let lease = blob.name.text.as_deref().and_then(names::lease_of);
+        match (lease, blob.found()) {
+            (Some(name), _) if !name.as_str().starts_with(prefix) => {}
+            (Some(name), Some(found)) => match found.view() {
+                view if matches!(view.standing, Standing::Unreadable(_)) => skipped += 1,
+                view => leases.push(Listed { name, view }),
+            },
+            _ => skipped += 1,
+        }
+    }
+    Some(ListPage { leases, skipped, next: results.next_marker.filter(|marker| !marker.is_empty()).map(Page) })
+}
+
+impl Blob {
+    fn found(&self) -> Option<Found> {
+        let tag = self.properties.tag.as_deref()?;
+        // A listing leaves out the quotes that the header has, and the header is what a condition is compared with.
+        let tag = if tag.starts_with('"') { tag.into() } else { format!("\"{tag}\"").into() };
+        let state = LeaseState::parse(self.properties.lease_state.as_deref()?)?;
+        let pairs = self.metadata.iter().flatten().map(|(name, value)| (name.to_lowercase(), value.clone()));
+        Some(Found { tag, state, pairs: pairs.collect::<Pairs>() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+        <EnumerationResults ServiceEndpoint="https://acct.blob.core.windows.net/" ContainerName="leases">
+        <Prefix>jobs</Prefix><Blobs>
+        <Blob><Name>jobs/a</Name><Properties><Etag>0x1</Etag><LeaseStatus>locked</LeaseStatus>
+          <LeaseState>leased</LeaseState></Properties>
+          <Metadata><lh_format>1</lh_format><lh_token>7</lh_token><theirs>x</theirs></Metadata></Blob>
+        <Blob><Name>jobs-other</Name><Properties><Etag>0x2</Etag><LeaseState>available</LeaseState></Properties>
+          <Metadata><lh_format>1</lh_format><lh_token>1</lh_token></Metadata></Blob>
+        <Blob><Name>jobs/photo.jpg</Name><Properties><Etag>0x3</Etag><LeaseState>available</LeaseState></Properties>
+          <Metadata /></Blob>
+        </Blobs><NextMarker>2!8!abc</NextMarker></EnumerationResults>"#;
+
+    #[test]
+    fn a_page_shows_the_leases_of_its_prefix_and_counts_what_is_none() {
+        let page = page(PAGE.as_bytes(), "jobs/").unwrap();
+        let names: Vec<_> = page.leases.iter().map(|lease| lease.name.as_str()).collect();
+        assert_eq!((names, page.skipped), (vec!["jobs/a"], 1));
+        assert_eq!(page.leases[0].view.token(), 7);
+        assert_eq!(page.next, Some(Page("2!8!abc".into())));
+    }
+
+    #[test]
+    fn an_empty_page_is_a_page_and_nonsense_is_none() {
+        let empty = "<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>";
+        let empty = page(empty.as_bytes(), "").unwrap();
+        assert_eq!((empty.leases.len(), empty.skipped, empty.next), (0, 0, None));
+        assert!(page(b"<html>502</html", "").is_none());
+        assert!(page(b"\xff\xfe", "").is_none());
+    }
+}

@@ -1,0 +1,182 @@
+//! Leases in an Azure Blob container: the service's own blob leases, with the record in the blobs' metadata.
+
+mod claim;
+mod client;
+mod credential;
+mod error;
+mod hold;
+mod list;
+mod metadata;
+mod names;
+mod notes;
+mod open;
+mod operator;
+mod shared_key;
+mod talk;
+mod vacate;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use self::credential::Credential;
+pub use self::open::AzureBlobStoreBuilder;
+
+use self::client::Link;
+use self::error::no_container;
+use self::notes::Notes;
+use self::talk::Talk;
+use crate::store::Store;
+use crate::types::{
+    Answer, Applied, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, FencingToken, ListPage, Name, Page, Renew,
+    Renewed, Revoke, Revoked, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
+};
+
+const KIND: &str = "azure-blob";
+
+/// The terms that the service gives, in whole seconds.
+const SHORTEST_TERM: Duration = Duration::from_secs(15);
+const LONGEST_TERM: Duration = Duration::from_secs(60);
+
+/// Leases in an Azure Blob container. Clones share one way to it.
+///
+/// The service judges expiry: a lease is a native lease of a blob, 15 to 60 seconds long, whose id is the grant. The
+/// rest of the record is in the blob's metadata; pairs of the caller's own survive. Blobs are never deleted.
+///
+/// An acquire makes 3 requests, 2 where this store has just seen the blob free, 4 for the first ever of a name; a try
+/// that is refused 1; a renewal 1; a release 1.
+#[derive(Clone)]
+pub struct AzureBlobStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    link: Link,
+    notes: Notes,
+}
+
+impl AzureBlobStore {
+    fn talk<'a>(&'a self, name: &'a Name) -> Talk<'a> {
+        Talk::new(&self.shared, name)
+    }
+
+    async fn renew_one(&self, renew: &Renew) -> Answer<Renewed> {
+        let mut talk = self.talk(&renew.name);
+        let renewed = talk.renew(renew).await;
+        talk.end(renewed)
+    }
+
+    async fn end_grant(&self, name: &Name, token: u64, force: bool) -> Answer<Revoked> {
+        let mut talk = self.talk(name);
+        let revoked = talk.revoke(token, force).await;
+        talk.end(revoked)
+    }
+}
+
+#[async_trait]
+impl Store for AzureBlobStore {
+    fn describe(&self) -> Description {
+        Description {
+            ttl: SHORTEST_TERM..=LONGEST_TERM,
+            grain: Duration::from_secs(1),
+            judge: ExpiryJudge::Store,
+            has_store_time: true,
+            ..Description::new(KIND, self.shared.link.place.container.clone())
+        }
+    }
+
+    async fn claim(&self, claim: &Claim) -> Answer<Claimed> {
+        check(claim)?;
+        let mut talk = self.talk(&claim.name);
+        let claimed = talk.claim(claim).await;
+        talk.end(claimed)
+    }
+
+    async fn renew(&self, renewals: &[Renew]) -> Vec<Answer<Renewed>> {
+        let mut answers = Vec::with_capacity(renewals.len());
+        for renew in renewals {
+            answers.push(self.renew_one(renew).await);
+        }
+        answers
+    }
+
+    async fn vacate(&self, vacate: &Vacate) -> Answer<Vacated> {
+        if vacate.burn {
+            token_in_range(vacate.token)?;
+        }
+        let mut talk = self.talk(&vacate.name);
+        let vacated = talk.vacate(vacate).await;
+        talk.end(vacated)
+    }
+
+    async fn revoke(&self, revoke: &Revoke) -> Answer<Revoked> {
+        self.end_grant(&revoke.name, revoke.token, revoke.force).await
+    }
+
+    async fn ask(&self, ask: &Ask) -> Answer<Asked> {
+        let revoked = self.end_grant(&ask.name, ask.step_down.token, false).await?;
+        Ok(revoked.map(|revoked| match revoked {
+            Revoked::Revoked | Revoked::AlreadyRevoked => Asked::Asked,
+            Revoked::Refused(view) => Asked::Refused(view),
+        }))
+    }
+
+    async fn read(&self, name: &Name) -> Answer<View> {
+        let mut talk = self.talk(name);
+        let found = talk.look().await.map(|found| match found {
+            Some(found) => {
+                let view = found.view();
+                self.shared.notes.saw(name, found);
+                view
+            }
+            None => View::absent(),
+        });
+        talk.end(found)
+    }
+
+    async fn list(&self, prefix: &str, page: Option<Page>) -> Answer<ListPage> {
+        let link = &self.shared.link;
+        let marker = page.as_ref().map(|page| page.0.as_str());
+        let Timed { value, date_ms } = link.list(&names::blobs_start_with(prefix), marker).await?;
+        let body = value.map_err(|_| no_container(&link.place).at(date_ms))?;
+        let page = list::page(&body, prefix).ok_or_else(|| {
+            let what = "Azure Blob List Blobs: the answer could not be read; try again later";
+            StoreError::new(StoreErrorKind::Unavailable, Applied::No, what).at(date_ms)
+        })?;
+        Ok(Timed::dated(page, date_ms))
+    }
+
+    fn isolated(&self) -> Option<Arc<dyn Store>> {
+        let shared = Shared { link: self.shared.link.isolated(), notes: Notes::default() };
+        Some(Arc::new(Self { shared: Arc::new(shared) }))
+    }
+}
+
+impl fmt::Debug for AzureBlobStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AzureBlobStore").field("container", &self.shared.link.place.container).finish_non_exhaustive()
+    }
+}
+
+/// What the service would refuse, or would round, is never sent.
+fn check(claim: &Claim) -> Result<(), StoreError> {
+    token_in_range(claim.token)?;
+    let ttl = Duration::from_millis(claim.ttl_ms);
+    if !(SHORTEST_TERM..=LONGEST_TERM).contains(&ttl) || ttl.subsec_nanos() != 0 {
+        return Err(invalid(format!("a term on Azure Blob is 15 to 60 whole seconds, not {ttl:?}")));
+    }
+    Ok(())
+}
+
+fn token_in_range(token: u64) -> Result<(), StoreError> {
+    match token {
+        1..=FencingToken::MAX => Ok(()),
+        _ => Err(invalid(format!("the token {token} is not in 1 to {}", FencingToken::MAX))),
+    }
+}
+
+fn invalid(what: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Invalid, Applied::No, what)
+}

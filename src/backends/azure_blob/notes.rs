@@ -1,0 +1,65 @@
+//! What one store remembers between its calls. Nothing here is needed for a right answer: it saves requests, or tells
+//! which request of an earlier call may still be on its way.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::metadata::Found;
+use crate::types::{Grant, Name};
+
+/// How much is remembered: about a kilobyte for each.
+const MOST: usize = 2048;
+
+/// The blobs as last seen, and the claims in doubt.
+#[derive(Default)]
+pub(super) struct Notes(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    seen: HashMap<Name, Found>,
+    in_doubt: HashMap<Grant, Found>,
+}
+
+impl Notes {
+    /// The blob is like this now, as far as is known.
+    pub(super) fn saw(&self, name: &Name, found: Found) {
+        let mut inner = self.lock();
+        if inner.seen.len() >= MOST {
+            inner.seen.clear();
+        }
+        inner.seen.insert(name.clone(), found);
+    }
+
+    /// Takes what is known of the blob: who uses it learns whether it was still so, and says.
+    pub(super) fn take(&self, name: &Name) -> Option<Found> {
+        self.lock().seen.remove(name)
+    }
+
+    /// A lease with this id is being asked for, of the blob as it was found. It is in doubt until it is settled.
+    pub(super) fn asks_for(&self, grant: Grant, found: &Found) {
+        let mut inner = self.lock();
+        if inner.in_doubt.len() >= MOST {
+            inner.in_doubt.clear();
+        }
+        inner.in_doubt.insert(grant, found.clone());
+    }
+
+    pub(super) fn in_doubt(&self, grant: Grant) -> Option<Found> {
+        self.lock().in_doubt.get(&grant).cloned()
+    }
+
+    pub(super) fn settled(&self, grant: Grant) {
+        self.lock().in_doubt.remove(&grant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notes").finish_non_exhaustive()
+    }
+}

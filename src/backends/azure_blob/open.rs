@@ -1,0 +1,137 @@
+//! Opening a container.
+
+use std::fmt;
+use std::sync::Arc;
+
+use azure_core::http::{HttpClient, Url};
+
+use super::client::{Link, No, Setup};
+use super::credential::Credential;
+use super::error::no_container;
+use super::notes::Notes;
+use super::{AzureBlobStore, KIND, Shared};
+use crate::types::{Applied, Error, Operation, StoreError, StoreErrorKind};
+
+/// Options for opening an [`AzureBlobStore`].
+#[derive(Clone)]
+#[must_use = "nothing happens before `open` or `unverified`"]
+pub struct AzureBlobStoreBuilder {
+    container: String,
+    credential: Credential,
+    http_client: Option<Arc<dyn HttpClient>>,
+    create_container: bool,
+}
+
+impl AzureBlobStore {
+    /// Opens a container by its URL, `https://<account>.blob.core.windows.net/<container>`, and checks that it is there.
+    ///
+    /// One `Get Container Properties`. A container of its own is best, because whoever may delete or break leases in it
+    /// may end any grant.
+    ///
+    /// # Errors
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): there is no such container, or URL and credential do not
+    /// fit. [`Denied`](crate::ErrorKind::Denied): the permission to read the container's properties is missing; grant
+    /// it, or use [`AzureBlobStoreBuilder::unverified`]. Otherwise [`Unavailable`](crate::ErrorKind::Unavailable): try
+    /// again.
+    ///
+    /// # Cancel safety
+    /// Safe: it only reads.
+    pub async fn open(container: impl Into<String>, credential: Credential) -> Result<Self, Error> {
+        Self::builder(container, credential).open().await
+    }
+
+    /// Options for opening a container.
+    pub fn builder(container: impl Into<String>, credential: Credential) -> AzureBlobStoreBuilder {
+        AzureBlobStoreBuilder {
+            container: container.into(),
+            credential,
+            http_client: None,
+            create_container: false,
+        }
+    }
+}
+
+impl AzureBlobStoreBuilder {
+    /// Creates the container if it is not there. For tests and first steps; in production create it with the rest of
+    /// the infrastructure.
+    pub fn create_container(mut self) -> Self {
+        self.create_container = true;
+        self
+    }
+
+    /// The HTTP client to send requests with, for proxies or certificates of one's own. It must not retry. Default: one
+    /// of the SDK's, made for this store.
+    ///
+    /// With [`Renewal::Thread`](crate::Renewal::Thread) it is used from two runtimes, and must bear that.
+    pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
+        self.http_client = Some(client);
+        self
+    }
+
+    /// Opens the container and verifies that it is there: one request, two if it had to be created.
+    ///
+    /// # Errors
+    /// As [`AzureBlobStore::open`].
+    ///
+    /// # Cancel safety
+    /// Safe: the container may have been created.
+    pub async fn open(self) -> Result<AzureBlobStore, Error> {
+        let create = self.create_container;
+        let store = self.unverified()?;
+        verify(&store.shared.link, create).await.map_err(opening)?;
+        Ok(store)
+    }
+
+    /// Uses the container without looking at it: for functions that may not read its properties, or have no time to.
+    ///
+    /// # Errors
+    /// [`Misconfigured`](crate::ErrorKind::Misconfigured): URL and credential do not fit.
+    pub fn unverified(self) -> Result<AzureBlobStore, Error> {
+        let Self { container, credential, http_client, .. } = self;
+        // The parser's own error can quote the URL, and with it a signature.
+        let container = Url::parse(&container).map_err(|_| opening(misconfigured("the container's URL is not a URL")))?;
+        if container.cannot_be_a_base() {
+            return Err(opening(misconfigured("the container's URL is not an http or https URL")));
+        }
+        let link = Link::new(Setup { container, credential, http_client });
+        let link = link.map_err(|why| opening(misconfigured(why)))?;
+        Ok(AzureBlobStore { shared: Arc::new(Shared { link, notes: Notes::default() }) })
+    }
+}
+
+/// Without the URL, in which there may be a signature.
+impl fmt::Debug for AzureBlobStoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AzureBlobStoreBuilder")
+            .field("credential", &self.credential)
+            .field("create_container", &self.create_container)
+            .finish_non_exhaustive()
+    }
+}
+
+async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
+    match link.look_at_container().await.map_err(hint)?.value {
+        Ok(()) => Ok(()),
+        Err(_) if !create => Err(no_container(&link.place)),
+        Err(_) => match link.create_container().await?.value {
+            Ok(()) | Err(No::Exists) => Ok(()),
+            Err(_) => Err(no_container(&link.place)),
+        },
+    }
+}
+
+fn hint(error: StoreError) -> StoreError {
+    if error.kind != StoreErrorKind::Denied {
+        return error;
+    }
+    let message = format!("{}; or open the store with `unverified()`", error.message);
+    StoreError { message, ..error }
+}
+
+fn misconfigured(why: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Misconfigured, Applied::No, why)
+}
+
+fn opening(error: StoreError) -> Error {
+    Error::of_store(Operation::Open, KIND, error)
+}

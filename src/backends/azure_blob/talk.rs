@@ -1,0 +1,97 @@
+//! One verb's requests about one blob, and what the verbs share.
+
+use super::Shared;
+use super::client::{No, Said};
+use super::error::no_container;
+use super::metadata::{Found, LeaseState, Pairs};
+use crate::types::{Answer, Applied, Grant, Name, StoreError, StoreErrorKind, Timed, View};
+
+/// How often one call looks again after others have written in between.
+pub(super) const ROUNDS: u32 = 4;
+
+/// The requests of one call about one blob. Keeps the newest time that the service has told.
+pub(super) struct Talk<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) name: &'a Name,
+    date_ms: Option<u64>,
+}
+
+impl<'a> Talk<'a> {
+    pub(super) fn new(shared: &'a Shared, name: &'a Name) -> Self {
+        Self { shared, name, date_ms: None }
+    }
+
+    /// The end of the call.
+    pub(super) fn end<T>(self, value: Result<T, StoreError>) -> Answer<T> {
+        let date_ms = self.date_ms;
+        value.map(|value| Timed::dated(value, date_ms)).map_err(|error| {
+            let date_ms = error.date_ms.or(date_ms);
+            error.at(date_ms)
+        })
+    }
+
+    /// Takes in the answer of one request.
+    pub(super) fn heard<T>(&mut self, answer: Answer<T>) -> Result<T, StoreError> {
+        let answer = answer?;
+        self.date_ms = answer.date_ms.or(self.date_ms);
+        Ok(answer.value)
+    }
+
+    /// What is there, for whoever wants to hold it; `None` is no blob. Without a container nothing can be held.
+    pub(super) async fn look(&mut self) -> Result<Option<Found>, StoreError> {
+        let answer = self.shared.link.head(self.name).await;
+        match self.heard(answer)? {
+            Ok(found) => Ok(Some(found)),
+            Err(No::NoContainer) => Err(no_container(&self.shared.link.place)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// What is there, for whoever has just been told that the lease of his grant is not there: even if the metadata
+    /// still name it. A container that is gone has taken the record with it.
+    pub(super) async fn view_without(&mut self, grant: Grant) -> Result<View, StoreError> {
+        let answer = self.shared.link.head(self.name).await;
+        match self.heard(answer)? {
+            Ok(found) => Ok(found.view_without(grant)),
+            Err(_) => Ok(View::absent()),
+        }
+    }
+
+    pub(super) async fn set_metadata(
+        &mut self,
+        found: &Found,
+        pairs: &Pairs,
+        lease: Option<Grant>,
+    ) -> Result<Said<Found>, StoreError> {
+        let answer = self.shared.link.set_metadata(self.name, pairs, &found.tag, lease).await;
+        let state = if lease.is_some() { LeaseState::Leased } else { LeaseState::Available };
+        Ok(self.heard(answer)?.map(|tag| Found { tag, state, pairs: pairs.clone() }))
+    }
+
+    /// Creates the blob. `None`: it is there already.
+    pub(super) async fn create(&mut self, pairs: Pairs) -> Result<Option<Found>, StoreError> {
+        let answer = self.shared.link.create(self.name, &pairs).await;
+        match self.heard(answer)? {
+            Ok(tag) => Ok(Some(Found { tag, state: LeaseState::Available, pairs })),
+            Err(No::NoContainer) => Err(no_container(&self.shared.link.place)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Gives the lease with this id back. Whether it was there.
+    pub(super) async fn give_back(&mut self, grant: Grant) -> Result<bool, StoreError> {
+        let answer = self.shared.link.release(self.name, grant).await;
+        Ok(self.heard(answer)?.is_ok())
+    }
+
+    /// Others have written so often in between that this call makes an end.
+    pub(super) fn contended(&self) -> StoreError {
+        let what = format!("others keep writing the blob of lease {}; try again", self.name);
+        StoreError::new(StoreErrorKind::Contended, Applied::No, what)
+    }
+}
+
+/// Of a request that follows one that was applied: the whole may be applied, whatever has become of its end.
+pub(super) fn halfway(error: StoreError) -> StoreError {
+    StoreError { applied: Applied::Unknown, ..error }
+}
