@@ -34,10 +34,26 @@ pub enum Broken {
     ClosingJudgedByToken,
     ClosingKeepsPayload,
     ClaimKeepsData,
+    AzureAcquireWithoutIfMatch,
+    AzureWriteWithoutIfMatch,
+    AzureHandoverWithoutRenewal,
+    AzureBreakAtOnce,
+    AzureAnyLeaseId,
+    AzureCleanupWithoutBurn,
 }
 
 impl Broken {
-    /// All of them.
+    /// Those of the Azure Blob store.
+    pub const AZURE: [Broken; 6] = [
+        Self::AzureAcquireWithoutIfMatch,
+        Self::AzureWriteWithoutIfMatch,
+        Self::AzureHandoverWithoutRenewal,
+        Self::AzureBreakAtOnce,
+        Self::AzureAnyLeaseId,
+        Self::AzureCleanupWithoutBurn,
+    ];
+
+    /// All others.
     pub const ALL: [Broken; 27] = [
         Self::KappaZero,
         Self::ExpiresAtFromEarlyEnd,

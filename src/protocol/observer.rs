@@ -180,10 +180,7 @@ mod tests {
 
     #[test]
     fn a_holder_named_by_a_tag_is_never_taken_for_dead_by_watching_and_a_closed_record_opens() {
-        let tagged = |record: Record| View {
-            standing: Standing::Held(Version::of_tag("7")),
-            record: Some(record),
-        };
+        let tagged = |record: Record| View { standing: Standing::Held(Version::of_tag("7")), record: Some(record) };
         let mut observer = Observer::default();
         for t in [0, 101, 5000] {
             let judged = observer.judge(&tagged(held(1)), &at(t), None, &CLOCKS);

@@ -7,6 +7,7 @@
 use super::client::No;
 use super::metadata::{self, Found, LeaseState};
 use super::talk::{ROUNDS, Talk, halfway};
+use crate::protocol::broken::Broken;
 use crate::types::{Claim, Claimed, Expect, Grant, Record, StoreError, View};
 
 /// What a blob that was looked at means for a claim.
@@ -73,19 +74,16 @@ impl Talk<'_> {
         }
     }
 
-    async fn take_up(
-        &mut self,
-        claim: &Claim,
-        from: Grant,
-        found: Found,
-        in_doubt: bool,
-    ) -> Result<Round, StoreError> {
+    async fn take_up(&mut self, claim: &Claim, from: Grant, found: Found, in_doubt: bool) -> Result<Round, StoreError> {
         self.shared.notes.asks_for(claim.grant, &found);
         let answer = self.shared.link.change(self.name, from, claim.grant).await;
         if self.heard(answer)?.is_err() && !in_doubt {
             self.shared.notes.settled(claim.grant);
             let view = self.view_without(claim.grant).await?;
             return Ok(Round::Over(Claimed::Refused(view)));
+        }
+        if Broken::AzureHandoverWithoutRenewal.on() {
+            return self.write(claim, found).await;
         }
         // Also where an earlier copy has changed it: this names my id, and its success says that the lease is mine.
         let answer = self.shared.link.renew(self.name, claim.grant).await;
@@ -154,7 +152,8 @@ fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
         Expect::Expired(version) if version.as_tag() != Some(&*found.tag) => Ruling::Refuse,
         Expect::Expired(_) => {
             let opened = record.closed.is_some() && !found.state.is_held();
-            lease_if(opened || found.state == LeaseState::Expired, found, in_doubt)
+            let over = matches!(found.state, LeaseState::Expired | LeaseState::Broken);
+            lease_if(opened || over, found, in_doubt)
         }
     }
 }

@@ -148,7 +148,8 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
             (StoreErrorKind::Denied, Applied::No, what)
         }
         (401 | 403, _) => {
-            let what = format!("the credential is not valid, or no more ({code}); renew it, and look at this machine's clock");
+            let what =
+                format!("the credential is not valid, or no more ({code}); renew it, and look at this machine's clock");
             (StoreErrorKind::Denied, Applied::No, what)
         }
         (_, "ContainerBeingDeleted") => {

@@ -42,12 +42,7 @@ impl AzureBlobStore {
 
     /// Options for opening a container.
     pub fn builder(container: impl Into<String>, credential: Credential) -> AzureBlobStoreBuilder {
-        AzureBlobStoreBuilder {
-            container: container.into(),
-            credential,
-            http_client: None,
-            create_container: false,
-        }
+        AzureBlobStoreBuilder { container: container.into(), credential, http_client: None, create_container: false }
     }
 }
 
@@ -89,7 +84,8 @@ impl AzureBlobStoreBuilder {
     pub fn unverified(self) -> Result<AzureBlobStore, Error> {
         let Self { container, credential, http_client, .. } = self;
         // The parser's own error can quote the URL, and with it a signature.
-        let container = Url::parse(&container).map_err(|_| opening(misconfigured("the container's URL is not a URL")))?;
+        let container =
+            Url::parse(&container).map_err(|_| opening(misconfigured("the container's URL is not a URL")))?;
         if container.cannot_be_a_base() {
             return Err(opening(misconfigured("the container's URL is not an http or https URL")));
         }

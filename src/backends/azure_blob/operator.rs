@@ -4,6 +4,7 @@
 use super::client::No;
 use super::metadata::{Found, LeaseState};
 use super::talk::{ROUNDS, Talk};
+use crate::protocol::broken::Broken;
 use crate::types::{Revoked, StoreError, View};
 
 impl Talk<'_> {
@@ -21,11 +22,17 @@ impl Talk<'_> {
                 LeaseState::Leased | LeaseState::Breaking | LeaseState::Expired if named && !is_free(&found) => {}
                 _ => return Ok(Revoked::Refused(found.view())),
             }
-            let answer = self.shared.link.break_lease(self.name, &found.tag, force).await;
+            let at_once = force || Broken::AzureBreakAtOnce.on();
+            let answer = self.shared.link.break_lease(self.name, &found.tag, at_once).await;
             match self.heard(answer)? {
                 Ok(()) => return Ok(Revoked::Revoked),
                 Err(No::Moved | No::Absent | No::NoContainer) => {}
-                Err(_) => return self.look().await.map(|found| Revoked::Refused(found.map_or_else(View::absent, |f| f.view()))),
+                Err(_) => {
+                    return self
+                        .look()
+                        .await
+                        .map(|found| Revoked::Refused(found.map_or_else(View::absent, |f| f.view())));
+                }
             }
         }
         Err(self.contended())

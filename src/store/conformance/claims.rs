@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, ask, closed_by, data, freed, label, new_grant, record_of, renewal, revoke};
 use super::{Case, Checked, Stop, cases};
-use crate::types::{Claim, Close, Expect, FencingToken, Grant, MemberSet, Record, StepDown, Vacate, Version};
+use crate::types::{Claim, Close, Expect, FencingToken, Grant, MemberSet, Record, Vacate, Version};
 
 pub(super) fn cases() -> Vec<Case> {
     cases![
@@ -130,7 +130,7 @@ async fn a_takeover_of_a_write_that_has_been_renewed_or_released_is_refused(b: B
 async fn a_takeover_of_an_absent_record_is_refused_and_creates_nothing(b: Bench) -> Checked {
     // A version that this store has really shown, of another name.
     b.granted(&b.mortal(b.claim("a", 5))).await?;
-    let expect = Expect::Expired(b.dead(&b.name("a")).await?);
+    let expect = b.dead(&b.name("a")).await?;
     b.refuses(&Claim { expect, ..b.claim("b", 9) }, None).await
 }
 
@@ -204,7 +204,7 @@ async fn a_repeated_claim_is_granted_and_changes_nothing_while_the_record_carrie
     let claim = b.full_claim("a", 5);
     let held = b.granted(&claim).await?;
     b.accepts(&claim, &held).await?;
-    let renewed = Record { version: Some(3), data: data(b"newer"), expires_at_ms: b.moment(9), ..held };
+    let renewed = Record { version: Some(3), data: data(b"newer"), expires_at_ms: b.term_end(9), ..held };
     let mut body = renewal(&claim, 3);
     (body.data, body.expires_at_ms) = (renewed.data.clone(), renewed.expires_at_ms);
     b.accepts(&body, &renewed).await?;
@@ -244,10 +244,12 @@ async fn a_takeover_removes_what_it_does_not_bring(b: Bench) -> Checked {
     let rich = Claim { set: Some(MemberSet(3)), ..b.mortal(b.full_claim("a", 5)) };
     let held = b.granted(&rich).await?;
     let asked = ask(&rich.name, 5);
-    let held = Record { asked: Some(StepDown { ..asked.step_down.clone() }), ..held };
+    let held = b.asked(&held, &asked);
     b.accepts(&asked, &held).await?;
-    let body = revoke(&rich.name, 5);
-    b.accepts(&body, &Record { grant: Some(body.fresh), revoked: true, ..held }).await?;
+    if !held.revoked {
+        let body = revoke(&rich.name, 5);
+        b.accepts(&body, &Record { grant: Some(body.fresh), revoked: true, ..held }).await?;
+    }
     let bare = takeover(&b, b.claim("a", 6)).await?;
     b.accepts(&bare, &record_of(&bare)).await
 }
@@ -291,7 +293,7 @@ async fn closed(b: &Bench, tail: &str, close: Close) -> Result<(Claim, Record), 
 
 /// The claim as a takeover of what is there, once that may be taken over.
 async fn takeover(b: &Bench, claim: Claim) -> Result<Claim, Stop> {
-    let expect = Expect::Expired(b.dead(&claim.name).await?);
+    let expect = b.dead(&claim.name).await?;
     Ok(Claim { expect, ..claim })
 }
 

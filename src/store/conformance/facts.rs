@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) short_ms: u64,
     /// Whether it keeps moments of its clock. A store without one is never sent any.
     pub(super) keeps_moments: bool,
+    /// Whether it keeps the end of a term on its clock. A service that counts the term itself has no use for it.
+    pub(super) keeps_ends: bool,
     /// Whether it names a write by token, grant and version; else by a tag, and then it may keep no version.
     pub(super) names_writes: bool,
     /// How many records the listing writes.
@@ -49,17 +51,25 @@ impl Facts {
             }
         };
         facts.names_writes = version.as_write().is_some();
-        let kept = view.record.and_then(|record| record.expires_at_ms);
-        facts.keeps_moments = facts.about.has_store_time || kept.is_some();
+        let kept = view.record.and_then(|record| record.expires_at_ms).is_some();
+        facts.keeps_moments = facts.about.has_store_time || kept;
+        facts.keeps_ends = kept || (facts.about.has_store_time && !facts.has_native_leases());
         facts.short_ms = facts.grained(facts.short_ms.max(millis(round_trip * ANSWERS_IN_A_TERM)));
         let bench = Bench::new(Arc::clone(store), format!("{space}first/"), Arc::new(facts.clone()));
-        claim.expires_at_ms = claim.expires_at_ms.filter(|_| facts.keeps_moments);
+        claim.expires_at_ms = claim.expires_at_ms.filter(|_| facts.keeps_ends);
         bench.shows(&claim.name, Some(&record_of(&claim))).await?;
         Ok(facts)
     }
 
     pub(super) fn judges(&self) -> bool {
         self.about.judge == ExpiryJudge::Store
+    }
+
+    /// Whether the service itself keeps the lease, under an id that others cannot change but can only break: an ask
+    /// is a revocation there, a revocation leaves the grant's id in place, and a broken lease ends as a free record.
+    /// (It names its writes by tags, which a renewal does not move.)
+    pub(super) fn has_native_leases(&self) -> bool {
+        self.judges() && !self.names_writes
     }
 
     /// How long one case may take.
@@ -74,6 +84,7 @@ impl Facts {
             long_ms: millis(LONG).clamp(shortest, longest),
             short_ms: shortest.max(millis(SHORT)),
             keeps_moments: true,
+            keeps_ends: true,
             names_writes: true,
             crowd,
         };

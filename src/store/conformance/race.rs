@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 
 use super::bench::{Answered, Bench, freed, record_of, renewal};
 use super::{Case, Checked, Stop, cases, ensure};
-use crate::types::{Claim, Expect, Record};
+use crate::types::{Claim, Record};
 
 const RIVALS: u64 = 16;
 const ROUNDS: u64 = 5;
@@ -33,7 +33,7 @@ async fn of_many_takeovers_of_one_write_exactly_one_is_granted(b: Bench) -> Chec
     for round in 0..ROUNDS {
         let tail = format!("{round}");
         b.granted(&b.mortal(b.claim(&tail, 5))).await?;
-        let expect = Expect::Expired(b.dead(&b.name(&tail)).await?);
+        let expect = b.dead(&b.name(&tail)).await?;
         let rival = |token| Claim { expect: expect.clone(), ..b.claim(&tail, token) };
         one_wins(&b, (0..RIVALS).map(|index| rival(6 + index)).collect()).await?;
     }

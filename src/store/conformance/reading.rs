@@ -68,9 +68,7 @@ async fn a_label_is_kept_exactly(b: Bench) -> Checked {
         b.accepts(&claim, &record_of(&claim)).await?;
         let mut body = ask(&claim.name, 5);
         body.step_down.by = label(text);
-        let mut asked = record_of(&claim);
-        asked.asked = Some(body.step_down.clone());
-        b.accepts(&body, &asked).await?;
+        b.accepts(&body, &b.asked(&record_of(&claim), &body)).await?;
     }
     Ok(())
 }
