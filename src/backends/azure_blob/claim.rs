@@ -4,7 +4,7 @@
 //! stored one, and a late copy of the request cannot lease a blob that somebody has held, released or burnt since: each
 //! of them has moved the tag. A hand-over changes the lease's id instead, and renews it, because a change extends nothing.
 
-use super::client::No;
+use super::client::Refusal;
 use super::metadata::{self, Found, LeaseState};
 use super::talk::{ROUNDS, Talk, halfway};
 use crate::protocol::broken::Broken;
@@ -66,7 +66,7 @@ impl Talk<'_> {
         match self.heard(answer)? {
             Ok(()) => self.write(claim, found).await,
             // Not this copy; an earlier one may be the reason that the tag has moved, and a look tells.
-            Err(No::Moved | No::Absent | No::NoContainer) => Ok(Round::Again),
+            Err(Refusal::Moved | Refusal::NoBlob | Refusal::NoContainer) => Ok(Round::Again),
             Err(_) => {
                 self.shared.notes.settled(claim.grant);
                 self.view_without(claim.grant).await.map(|view| Round::Over(Claimed::Refused(view)))
@@ -98,7 +98,7 @@ impl Talk<'_> {
         let pairs = metadata::claimed(&found.pairs, claim);
         match self.set_metadata(&found, &pairs, Some(claim.grant)).await.map_err(halfway)? {
             Ok(found) => Ok(Round::Over(self.confirmed(claim, found))),
-            Err(No::Moved) => match self.look().await.map_err(halfway)? {
+            Err(Refusal::Moved) => match self.look().await.map_err(halfway)? {
                 // An earlier copy of the same write was late.
                 Some(found) if matches!(rule(&found, claim, true), Ruling::Mine) => {
                     Ok(Round::Over(self.confirmed(claim, found)))

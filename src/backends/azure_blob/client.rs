@@ -51,9 +51,9 @@ pub(super) struct Setup {
 
 /// The service's definite "no" to one request: nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum No {
+pub(super) enum Refusal {
     /// There is no such blob.
-    Absent,
+    NoBlob,
     /// There is no such container.
     NoContainer,
     /// Somebody else has created the blob.
@@ -67,7 +67,7 @@ pub(super) enum No {
 }
 
 /// What became of one request that has a definite answer.
-pub(super) type Said<T> = Result<T, No>;
+pub(super) type Said<T> = Result<T, Refusal>;
 
 impl Link {
     /// Says what is wrong when the URL or the credential cannot be used.
@@ -222,7 +222,7 @@ impl Link {
         let said = reply.said.and_then(|response| {
             let held = header(response.headers(), "x-ms-lease-id").map(str::to_ascii_lowercase);
             let ours = held == Some(grant.to_text()) || Broken::AzureAnyLeaseId.on();
-            if ours { Ok(()) } else { Err(No::NotYours) }
+            if ours { Ok(()) } else { Err(Refusal::NotYours) }
         });
         Ok(Timed::dated(said, reply.date_ms))
     }
@@ -263,7 +263,7 @@ impl Link {
                 let code = header(response.headers(), "x-ms-error-code").unwrap_or_default();
                 let by_the_service = is_by_the_service(response.headers());
                 let refused = Failure::Refused { status, code: code.to_owned(), by_the_service };
-                Err(No::of(op, status, code, by_the_service)
+                Err(Refusal::of(op, status, code, by_the_service)
                     .ok_or_else(|| failed(op, &self.place, refused).at(date_ms))?)
             }
         };
@@ -291,7 +291,7 @@ impl Reply {
     }
 }
 
-impl No {
+impl Refusal {
     /// What a refusal means, where it is a definite one. By the status where it can be: the codes of one refusal
     /// differ between operations, and between the service and Azurite.
     fn of(op: Op, status: u16, code: &str, by_the_service: bool) -> Option<Self> {
@@ -300,7 +300,7 @@ impl No {
         }
         match (status, code) {
             (404, "ContainerNotFound") => Some(Self::NoContainer),
-            (404, _) => Some(Self::Absent),
+            (404, _) => Some(Self::NoBlob),
             (409, "BlobAlreadyExists" | "ContainerAlreadyExists") => Some(Self::Exists),
             // If-None-Match: * of an existing blob that is leased.
             (412, _) if op == Op::PutBlob => Some(Self::Exists),
@@ -388,10 +388,10 @@ mod tests {
 
     #[test]
     fn refusals_of_a_proxy_say_nothing_about_the_blob() {
-        assert_eq!(No::of(Op::RenewLease, 404, "BlobNotFound", false), None);
-        assert_eq!(No::of(Op::RenewLease, 404, "BlobNotFound", true), Some(No::Absent));
-        assert_eq!(No::of(Op::RenewLease, 503, "ServerBusy", true), None);
-        assert_eq!(No::of(Op::RenewLease, 409, "SomethingNew", true), None);
+        assert_eq!(Refusal::of(Op::RenewLease, 404, "BlobNotFound", false), None);
+        assert_eq!(Refusal::of(Op::RenewLease, 404, "BlobNotFound", true), Some(Refusal::NoBlob));
+        assert_eq!(Refusal::of(Op::RenewLease, 503, "ServerBusy", true), None);
+        assert_eq!(Refusal::of(Op::RenewLease, 409, "SomethingNew", true), None);
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
             (412, "LeaseNotPresentWithBlobOperation"),
             (412, "LeaseLost"),
         ] {
-            assert_eq!(No::of(Op::SetMetadata, status, code, true), Some(No::NotYours), "{code}");
+            assert_eq!(Refusal::of(Op::SetMetadata, status, code, true), Some(Refusal::NotYours), "{code}");
         }
     }
 }

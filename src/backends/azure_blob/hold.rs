@@ -1,6 +1,6 @@
 //! Renewals. Only one with a payload writes the record.
 
-use super::client::No;
+use super::client::Refusal;
 use super::metadata::{self, Found};
 use super::talk::{ROUNDS, Talk};
 use crate::types::{Data, Renew, Renewed, StoreError};
@@ -33,7 +33,7 @@ impl Talk<'_> {
                     self.shared.notes.saw(self.name, found);
                     return Ok(Renewed::Renewed(None));
                 }
-                Err(No::Moved) => {}
+                Err(Refusal::Moved) => {}
                 Err(_) => return self.view_without(renew.grant).await.map(Renewed::Refused),
             }
         }

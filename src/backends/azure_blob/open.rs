@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use azure_core::http::{HttpClient, Url};
 
-use super::client::{Link, No, Setup};
+use super::client::{Link, Refusal, Setup};
 use super::credential::Credential;
 use super::error::no_container;
 use super::notes::Notes;
@@ -110,7 +110,7 @@ async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
         Ok(()) => Ok(()),
         Err(_) if !create => Err(no_container(&link.place)),
         Err(_) => match link.create_container().await?.value {
-            Ok(()) | Err(No::Exists) => Ok(()),
+            Ok(()) | Err(Refusal::Exists) => Ok(()),
             Err(_) => Err(no_container(&link.place)),
         },
     }

@@ -1,7 +1,7 @@
 //! What others may do to a grant. A leased blob cannot be written without the lease, so a revocation and an ask are one
 //! act here: the lease is broken, and its holder learns of it with its next renewal.
 
-use super::client::No;
+use super::client::Refusal;
 use super::metadata::{Found, LeaseState};
 use super::talk::{ROUNDS, Talk};
 use crate::protocol::broken::Broken;
@@ -26,7 +26,7 @@ impl Talk<'_> {
             let answer = self.shared.link.break_lease(self.name, &found.tag, at_once).await;
             match self.heard(answer)? {
                 Ok(()) => return Ok(Revoked::Revoked),
-                Err(No::Moved | No::Absent | No::NoContainer) => {}
+                Err(Refusal::Moved | Refusal::NoBlob | Refusal::NoContainer) => {}
                 Err(_) => {
                     return self
                         .look()

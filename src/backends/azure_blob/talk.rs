@@ -1,7 +1,7 @@
 //! One verb's requests about one blob, and what the verbs share.
 
 use super::Shared;
-use super::client::{No, Said};
+use super::client::{Refusal, Said};
 use super::error::no_container;
 use super::metadata::{Found, LeaseState, Pairs};
 use crate::types::{Answer, Applied, Grant, Name, StoreError, StoreErrorKind, Timed, View};
@@ -42,7 +42,7 @@ impl<'a> Talk<'a> {
         let answer = self.shared.link.head(self.name).await;
         match self.heard(answer)? {
             Ok(found) => Ok(Some(found)),
-            Err(No::NoContainer) => Err(no_container(&self.shared.link.place)),
+            Err(Refusal::NoContainer) => Err(no_container(&self.shared.link.place)),
             Err(_) => Ok(None),
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Talk<'a> {
         let answer = self.shared.link.create(self.name, &pairs).await;
         match self.heard(answer)? {
             Ok(tag) => Ok(Some(Found { tag, state: LeaseState::Available, pairs })),
-            Err(No::NoContainer) => Err(no_container(&self.shared.link.place)),
+            Err(Refusal::NoContainer) => Err(no_container(&self.shared.link.place)),
             Err(_) => Ok(None),
         }
     }

@@ -1,6 +1,6 @@
 //! Releases, plain and closing, and the clean-up of claims that were given up.
 
-use super::client::No;
+use super::client::Refusal;
 use super::error::no_container;
 use super::metadata::{self, Found, LeaseState, Pairs};
 use super::talk::{ROUNDS, Talk, halfway};
@@ -49,7 +49,7 @@ impl Talk<'_> {
                     return Ok(Vacated::Vacated);
                 }
                 // By a payload of ours that came late.
-                Err(No::Moved) => {}
+                Err(Refusal::Moved) => {}
                 Err(_) => return self.view_without(vacate.grant).await.map(Vacated::Refused),
             }
         }
@@ -98,11 +98,11 @@ impl Talk<'_> {
                 Ok(_) => return Ok(Vacated::Vacated),
                 // The tag that the claim asked for is gone, so no copy of it can lease the blob any more; one that
                 // has leased it before is freed.
-                Err(No::Moved) if first && vacate.close.is_none() => {
+                Err(Refusal::Moved) if first && vacate.close.is_none() => {
                     self.give_back(vacate.grant).await?;
                     return Ok(Vacated::Vacated);
                 }
-                Err(No::NoContainer) => return Err(no_container(&self.shared.link.place)),
+                Err(Refusal::NoContainer) => return Err(no_container(&self.shared.link.place)),
                 // Leased, moved or gone meanwhile: look again.
                 Err(_) => {}
             }
