@@ -129,3 +129,8 @@ struct TestingYourCode;
 #[cfg(all(doctest, feature = "dynamodb", feature = "sqlite"))]
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
+
+/// The runbook of `docs/operations.md`, which is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/operations.md")]
+struct Operations;
