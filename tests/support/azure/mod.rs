@@ -5,12 +5,14 @@
 //! transport of an `azure_core` client. `exchange` is all that a listener would need.
 
 pub mod auth;
+pub mod checks;
 pub mod codes;
 pub mod faults;
 pub mod http;
 pub mod leases;
 pub mod listing;
 pub mod metadata;
+pub mod rival;
 pub mod service;
 pub mod transport;
 
