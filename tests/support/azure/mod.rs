@@ -25,7 +25,6 @@ use leasehold::{Clock, Sleep, Stamp, SystemClock};
 use uuid::Uuid;
 
 pub use self::auth::Auth;
-#[allow(unused_imports, reason = "every test target uses its own part")]
 pub use self::faults::{Broken, Fault, Gate, Happened, On};
 pub use self::http::{Op, Request, Response};
 pub use self::leases::State;
