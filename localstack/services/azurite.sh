@@ -17,7 +17,7 @@ healthy() { http GET "$1" "/devstoreaccount1?comp=list" "" | grep -i "^server: a
 
 # The account and its key are Azurite's own, the same everywhere and public.
 variables() {
-  echo "LEASEHOLD_AZURITE_ENDPOINT=http://127.0.0.1:$1"
+  echo "LEASEHOLD_AZURITE_ENDPOINT=http://127.0.0.1:$1/devstoreaccount1"
   echo "LEASEHOLD_AZURITE_ACCOUNT=devstoreaccount1"
   echo "LEASEHOLD_AZURITE_KEY=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 }
