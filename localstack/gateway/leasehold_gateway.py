@@ -7,6 +7,7 @@ An engine knows no accounts and no regions, so each account and region has an en
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 
 from localstack.aws.api import CommonServiceException
@@ -39,10 +40,10 @@ class Engine:
         self.process.wait()
 
     def _watch(self):
-        self.process.wait()
+        code = self.process.wait()
         if not self.stopping:
-            # Its tables are gone. A new engine would answer as if they had never been there.
-            print("an engine has died, and its tables with it: the gateway ends", flush=True)
+            # A new engine would answer as if the tables of this one had never been there.
+            print(f"an engine has ended ({code}), its tables are gone: the gateway ends too", flush=True)
             os.kill(os.getpid(), signal.SIGTERM)
 
 
@@ -116,3 +117,12 @@ def dynamodb():
     return Service.for_provider(
         provider, dispatch_table_factory=lambda it: HttpFallbackDispatcher(it, it.get_forward_url)
     )
+
+
+@aws_provider(api="s3", name="leasehold")
+def s3():
+    """LocalStack's own, but for where objects are kept: by default in a folder of /tmp that all clones would share."""
+    from localstack.services.s3.provider import S3Provider
+    from localstack.services.s3.storage.ephemeral import EphemeralS3ObjectStore
+
+    return Service.for_provider(S3Provider(EphemeralS3ObjectStore(os.path.join(tempfile.gettempdir(), "s3"))))

@@ -19,7 +19,8 @@ prepare() {
 }
 
 start() {
-  export LEASEHOLD_DYNAMODB_EMULATOR=$PWD/dynoxide PYTHONPATH=$here/gateway PROVIDER_OVERRIDE_DYNAMODB=dynoxide
+  export LEASEHOLD_DYNAMODB_EMULATOR=$PWD/dynoxide PYTHONPATH=$here/gateway
+  export PROVIDER_OVERRIDE_DYNAMODB=dynoxide PROVIDER_OVERRIDE_S3=leasehold
   # hypercorn, because the default server (twisted) takes the port of GATEWAY_LISTEN and binds all interfaces.
   export GATEWAY_LISTEN=127.0.0.1:$1 GATEWAY_SERVER=hypercorn
   export SERVICES=dynamodb,sts,s3 STRICT_SERVICE_LOADING=1
