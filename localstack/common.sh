@@ -18,7 +18,18 @@ services() {
   for file in "$here"/services/*.sh; do basename "$file" .sh; done
 }
 
-is_service() { services | grep -x -- "$1" >/dev/null; }
+# Puts the services that the arguments name into `names`; all, where there are none.
+choose() {
+  local name
+  names=("$@")
+  [ ${#names[@]} -gt 0 ] || mapfile -t names < <(services)
+  for name in "${names[@]}"; do
+    services | grep -x -- "$name" >/dev/null || { fail "no such service: $name; there is: $(services | tr "\n" " ")"; exit 2; }
+  done
+}
+
+# The comment at the head of the script that asks.
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; }
 
 fail() {
   printf '%s\n' "$*" >&2
