@@ -1,4 +1,4 @@
-//! What the processes do: acquire, work, store payloads, end in every way; and an operator.
+//! What the processes do: acquire, work, store payloads, and end in every way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use leasehold::{
 use super::chance::Chance;
 use super::checks::Live;
 use super::machine::Cancel;
-use super::plan::{ClientPlan, Fault, Theme};
+use super::plan::{ClientPlan, Theme};
+use super::setting::Fault;
 use super::world::{Process, World};
 
 /// One worker of a process.
@@ -61,7 +62,7 @@ impl Worker {
             && let Some(handover) = self.take_handover()
         {
             let lease = leases.resume(handover).await?;
-            self.world.checks(|checks| checks.resumed());
+            self.world.checks(|checks| checks.counts.one_more("resumed"));
             return Ok(Some(lease));
         }
         let mut request = leases.request(name.as_str());
@@ -220,7 +221,7 @@ impl Worker {
 
     fn cancelled(&self, what: &'static str) {
         self.world.note("cancelled", self.process.id, what.len() as u64, 0);
-        self.world.checks(|checks| checks.counts.cancelled += 1);
+        self.world.checks(|checks| checks.counts.one_more("cancelled"));
     }
 
     fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {
@@ -254,31 +255,5 @@ struct WorkError;
 impl From<Lost> for WorkError {
     fn from(_: Lost) -> Self {
         Self
-    }
-}
-
-/// Looks at a lease now and then, and revokes it or asks its holder to finish.
-pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
-    while !world.is_healed() {
-        let pause = if world.plan.theme == Theme::Deadline {
-            world.plan.longest_ttl() / 3
-        } else {
-            world.plan.longest_ttl() * 2
-        };
-        world.sleep(chance.up_to(pause)).await;
-        // While a deadline and a count run out nobody else touches the record.
-        if world.plan.theme == Theme::Deadline && world.is_any_cut_off() {
-            continue;
-        }
-        let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
-        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
-        let Some(token) = found.token else { continue };
-        let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
-        for _ in 0..chance.of(&[1, 1, 3]) {
-            let _ = match chance.per_mille(revokes) {
-                true => process.leases.revoke(name.as_str(), token).await,
-                false => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
-            };
-        }
     }
 }
