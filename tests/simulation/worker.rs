@@ -58,7 +58,7 @@ impl Worker {
 
     async fn acquire(&self, name: &Name) -> Result<Option<Lease>, Error> {
         let leases = &self.process.leases;
-        if self.chance.per_mille(200)
+        if self.chance.per_mille(self.plan.takes_up)
             && let Some(handover) = self.take_handover()
         {
             let lease = leases.resume(handover).await?;
@@ -164,8 +164,9 @@ impl Worker {
 
     async fn end(&self, lease: Lease, name: &Name, token: u64) {
         self.world.checks(|checks| checks.over(name, token));
+        let released = (10 - self.plan.hands_over) * 3 / 4;
         match self.chance.between(0, 9) {
-            0..=5 => {
+            way if way < released => {
                 let done = self.cancel().of(lease.release()).await;
                 match &done {
                     // Best effort for a lost lease: nothing is sent any more, but a late renewal may still land.
@@ -175,7 +176,7 @@ impl Worker {
                 }
                 self.told(done, "release");
             }
-            6..=7 => drop(lease),
+            way if way < 10 - self.plan.hands_over => drop(lease),
             _ => {
                 let done = self.cancel().of(lease.into_handover()).await;
                 if let Some(Ok(_)) = done {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::plan::{ClientPlan, Plan, Theme, likelihood};
-use super::support::azure::Knobs;
+use super::support::azure::{Knobs, Op};
 
 /// The service of a run, within its documentation.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,9 @@ pub struct Setting {
     pub term_ends_late_by: Duration,
     pub lease_before_conditions: bool,
     pub longest_page: usize,
+    /// The only kind of request that faults happen to, and then more often: one that follows on a fault of its own
+    /// kind is seldom met otherwise.
+    pub focus: Option<Op>,
 }
 
 /// What can go wrong.
@@ -111,12 +114,15 @@ impl Plan {
             Theme::Idle,
         ]);
         let ttls = chance.of(&[&[15u64][..], &[15], &[20], &[15, 30], &[15, 20, 60]]);
-        let clients = (0..chance.between(2, 4))
-            .map(|_| fitting(ClientPlan::draw(&chance, ttls).suited(theme, &chance)))
+        let mut clients = (0..chance.between(2, 4))
+            .map(|_| fitting(ClientPlan::draw(&chance, ttls).suited(theme, &chance), theme, &chance))
             .collect::<Vec<_>>();
         let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
         let calm = chance.between(0, 5);
-        let setting = Setting::draw(&chance);
+        let setting = Setting::draw(theme, &chance);
+        if setting.focus == Some(Op::Change) || chance.per_mille(200) {
+            clients.iter_mut().for_each(|client| (client.hands_over, client.takes_up) = (6, 700));
+        }
         let names = chance.of(&[1, 1, 2]);
         let faults = |fault| match theme {
             Theme::Anything => likelihood(&chance, calm),
@@ -137,19 +143,38 @@ impl Plan {
     }
 }
 
-/// A term here is shorter by the service's second and by rho once more, so the margin has less room.
-fn fitting(client: ClientPlan) -> ClientPlan {
-    let most = client.ttl / 5;
-    ClientPlan { margin: client.margin.map(|margin| margin.min(most)), ..client }
+/// A term here is shorter by the service's second and by rho once more, so the margin has less room. Nobody counts a
+/// rival's term, so there is nothing to be seen by looking more often.
+fn fitting(client: ClientPlan, theme: Theme, chance: &Chance) -> ClientPlan {
+    let ttl = client.ttl;
+    let brief = theme == Theme::Anything && chance.per_mille(300);
+    ClientPlan {
+        margin: client.margin.map(|margin| margin.min(ttl / 5)),
+        poll: client.poll.map(|poll| poll.max(ttl / 20)),
+        holds: if brief { ttl / 20 } else { client.holds },
+        ..client
+    }
 }
 
 impl Setting {
-    fn draw(chance: &Chance) -> Self {
+    fn draw(theme: Theme, chance: &Chance) -> Self {
+        let ops = [
+            Op::PutBlob,
+            Op::Acquire,
+            Op::Acquire,
+            Op::SetMetadata,
+            Op::SetMetadata,
+            Op::Change,
+            Op::Renew,
+            Op::Release,
+        ];
+        let focused = theme == Theme::Anything && chance.per_mille(400);
         Self {
             busy_after_expiry: Duration::from_secs(chance.of(&[0, 0, 0, 5, 60])),
             term_ends_late_by: Duration::from_millis(chance.of(&[0, 0, 500, 1000])),
             lease_before_conditions: chance.per_mille(500),
             longest_page: chance.of(&[1, 5000]),
+            focus: focused.then(|| chance.of(&ops)),
         }
     }
 

@@ -75,14 +75,15 @@ impl Way {
         &self.service
     }
 
-    fn fate(&self) -> Fate {
+    fn fate(&self, op: Op) -> Fate {
         let (world, chance) = (&self.world, &self.world.network);
         let way = || chance.up_to(world.plan.latency);
         let calm = Fate { before: way(), arrives: true, after: way(), reply: Reply::Answer, again: None };
         if world.is_healed() {
             return calm;
         }
-        let happens = |fault| chance.per_mille(world.plan.often(fault));
+        let often = self.how_often(op);
+        let happens = |fault| chance.per_mille(world.plan.often(fault) * often / 100);
         let term = world.plan.longest_ttl();
         let delay = || match happens(Fault::Delay) {
             true => chance.up_to(term * chance.of(&[1, 5, 50]) as u32 / 10),
@@ -92,7 +93,8 @@ impl Way {
             true => chance.up_to(world.plan.shortest_ttl() / 6),
             false => Duration::ZERO,
         };
-        let again = happens(Fault::Duplicate).then(|| chance.up_to(term * chance.of(&[1, 5]) as u32));
+        let late = || chance.up_to(chance.of(&[Duration::from_secs(3), term, term * 5]));
+        let again = happens(Fault::Duplicate).then(late);
         let fate = Fate { before: calm.before + delay(), after: calm.after + delay() + slow, again, ..calm };
         let lost = |fate| Fate { arrives: false, again: None, ..fate };
         let broken = if chance.per_mille(500) { Reply::Silence } else { Reply::Broken };
@@ -105,9 +107,7 @@ impl Way {
             },
             () if happens(Fault::RequestLost) => Fate { reply: broken, arrives: false, ..fate },
             () if happens(Fault::AnswerLost) => Fate { reply: broken, ..fate },
-            () if happens(Fault::Late) => {
-                Fate { before: fate.before + chance.up_to(term * chance.of(&[1, 5]) as u32), reply: broken, ..fate }
-            }
+            () if happens(Fault::Late) => Fate { before: fate.before + late(), reply: broken, ..fate },
             () if happens(Fault::Throttle) => Fate { reply: Reply::Status(503, "ServerBusy"), ..lost(fate) },
             () if happens(Fault::Denied) => Fate { reply: Reply::Status(403, "AuthenticationFailed"), ..lost(fate) },
             () if happens(Fault::FailBefore) => Fate { reply: Reply::Status(500, "InternalError"), ..lost(fate) },
@@ -119,9 +119,20 @@ impl Way {
         }
     }
 
+    /// In hundredths. Most requests only look, and a fault of such a one shows little.
+    fn how_often(&self, op: Op) -> u64 {
+        let looks = matches!(op, Op::HeadBlob | Op::ListBlobs);
+        match self.world.plan.setting.focus {
+            Some(focus) if focus == op => 300,
+            Some(_) => 0,
+            None if looks => 30,
+            None => 100,
+        }
+    }
+
     /// Sends it on its way. What its sender is told comes back on the channel, if anything.
-    fn send(&self, request: Request, copy: Copy) -> oneshot::Receiver<Result<Response, Broken>> {
-        let fate = self.fate();
+    fn send(&self, op: Op, request: Request, copy: Copy) -> oneshot::Receiver<Result<Response, Broken>> {
+        let fate = self.fate(op);
         let (tell, told) = oneshot::channel();
         let (world, service) = (Arc::clone(&self.world), self.service.clone());
         let name = if fate.again.is_some() { "sent twice" } else { "sent" };
@@ -191,7 +202,8 @@ impl HttpClient for Way {
         }
         self.clock.gate().pass().await;
         let request = plain(request)?;
-        let forced = request.call().op == Op::Break && self.forces.load(Ordering::Relaxed);
+        let op = request.call().op;
+        let forced = op == Op::Break && self.forces.load(Ordering::Relaxed);
         let copy = Copy {
             number: self.world.next_id(),
             process: self.process,
@@ -200,7 +212,7 @@ impl HttpClient for Way {
             is_second: false,
         };
         observed::sent(&self.world, &request, copy);
-        let answer = match self.send(request, copy).await {
+        let answer = match self.send(op, request, copy).await {
             Ok(answer) => answer,
             Err(_) => std::future::pending().await,
         };
