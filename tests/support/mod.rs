@@ -14,6 +14,9 @@ pub mod emulator;
 pub mod faults;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod gateway;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
