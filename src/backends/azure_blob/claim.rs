@@ -89,7 +89,7 @@ impl Talk<'_> {
         let answer = self.shared.link.renew(self.name, claim.grant).await;
         match self.heard(answer).map_err(halfway)? {
             Ok(()) => self.write(claim, found).await,
-            Err(_) => self.give_up(claim).await,
+            Err(_) => self.give_up(claim, None).await,
         }
     }
 
@@ -103,15 +103,24 @@ impl Talk<'_> {
                 Some(found) if matches!(rule(&found, claim, true), Ruling::Mine) => {
                     Ok(Round::Over(self.confirmed(claim, found)))
                 }
-                _ => self.give_up(claim).await,
+                _ => self.give_up(claim, None).await,
             },
-            Err(_) => self.give_up(claim).await,
+            Err(_) => self.give_up(claim, Some(found)).await,
         }
     }
 
-    /// The lease was had and is of no use: without it nothing of this claim can be applied any more.
-    async fn give_up(&mut self, claim: &Claim) -> Result<Round, StoreError> {
+    /// The lease was had and is of no use. Where the blob may still have the tag under which it was asked for, that is
+    /// moved: a late copy of the request must not get it again for nobody.
+    async fn give_up(&mut self, claim: &Claim, unmoved: Option<Found>) -> Result<Round, StoreError> {
         self.give_back(claim.grant).await.map_err(halfway)?;
+        if let Some(found) = unmoved {
+            let pairs = metadata::burnt(&found.pairs, claim.token);
+            let moved = self.set_metadata(&found, &pairs, None).await.map_err(halfway)?;
+            if matches!(moved, Err(Refusal::LeaseIdMissing)) {
+                // A rival's lease is in the way, and may end unused: a clean-up is owed.
+                return Err(halfway(self.contended()));
+            }
+        }
         let view = self.view_without(claim.grant).await.map_err(halfway)?;
         self.shared.notes.settled(claim.grant);
         Ok(Round::Over(Claimed::Refused(view)))
