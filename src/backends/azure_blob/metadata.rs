@@ -17,6 +17,21 @@ use crate::types::{
 /// What every pair of ours starts with. The service keeps the case of names but does not tell them apart by it.
 const PREFIX: &str = "lh_";
 
+/// What a claim leaves nothing of. Other fields, of a newer version perhaps, stay.
+const REPLACED: [&str; 11] = [
+    "grant",
+    "version",
+    "holder",
+    "ttl_ms",
+    "expires_at_ms",
+    "closed_ms",
+    "closed_until_ms",
+    "closed_by",
+    "revoked",
+    "set",
+    "data",
+];
+
 /// Stands before encoded bytes, because a pair without a value does not survive every way to the service.
 const MARK: char = '_';
 
@@ -114,9 +129,10 @@ pub(super) fn fresh(token: u64) -> Pairs {
     Pairs::from([field("format", 1), field("token", token)])
 }
 
-/// What an accepted claim leaves: all it has, nothing else of ours, and all that is not ours.
+/// What an accepted claim leaves: all it has, nothing of what an earlier one had, and all that is not ours.
 pub(super) fn claimed(before: &Pairs, claim: &Claim) -> Pairs {
-    let mut pairs = foreign(before);
+    let mut pairs = before.clone();
+    REPLACED.iter().for_each(|field| _ = pairs.remove(&name(field)));
     pairs.extend(fresh(claim.token));
     pairs.extend([text("grant", claim.grant.to_text()), field("ttl_ms", claim.ttl_ms)]);
     pairs.extend(claim.holder.as_ref().map(|holder| bytes("holder", holder.as_str().as_bytes())));
@@ -208,10 +224,6 @@ impl Fields<'_> {
         let by = self.number("closed_by", &ANY)?;
         Ok((for_ms.is_some() || until_ms.is_some()).then_some(Closed { for_ms, until_ms, by }))
     }
-}
-
-fn foreign(pairs: &Pairs) -> Pairs {
-    pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 fn name(field: &str) -> String {
