@@ -46,7 +46,11 @@ impl Talk<'_> {
                     },
                 },
             };
-            let round = match rule(&found, claim, in_doubt) {
+            let ruling = rule(&found, claim, in_doubt);
+            if matches!(ruling, Ruling::Lease | Ruling::TakeUp(_)) {
+                self.check_size(&metadata::claimed(&found.pairs, claim))?;
+            }
+            let round = match ruling {
                 Ruling::Mine => Round::Over(self.confirmed(claim, found)),
                 Ruling::Refuse => Round::Over(self.refused(claim, found)),
                 Ruling::Lease => self.lease(claim, found).await?,

@@ -38,6 +38,10 @@ const MARK: char = '_';
 /// "Somebody": the lease is held and nobody has shown by whom. No random grant is nil.
 const SOMEBODY: u128 = 0;
 
+/// The most bytes that names and values may have together.
+/// <https://learn.microsoft.com/rest/api/storageservices/setting-and-retrieving-properties-and-metadata-for-blob-resources>
+pub(super) const LARGEST: usize = 8 * 1024;
+
 const TOKENS: RangeInclusive<u64> = 0..=FencingToken::MAX;
 const TERMS: RangeInclusive<u64> = 1..=MAX_TTL_MS;
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
@@ -163,6 +167,13 @@ pub(super) fn burnt(before: &Pairs, token: u64) -> Pairs {
     let mut pairs = before.clone();
     pairs.extend([field("token", token)]);
     pairs
+}
+
+/// How many bytes the pairs have, and how many of them are not ours.
+pub(super) fn size(pairs: &Pairs) -> (usize, usize) {
+    let size = |(name, value): (&String, &String)| name.len() + value.len();
+    let foreign = pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    (pairs.iter().map(size).sum(), foreign.map(size).sum())
 }
 
 fn record(pairs: &Pairs) -> Result<Record, Unreadable> {
