@@ -91,10 +91,18 @@ impl Talk<'_> {
         }
         // Also where an earlier copy has changed it: this names my id, and its success says that the lease is mine.
         let answer = self.shared.link.renew(self.name, claim.grant).await;
-        match self.heard(answer).map_err(halfway)? {
-            Ok(()) => self.write(claim, found).await,
-            Err(_) => self.give_up(claim, None).await,
+        if self.heard(answer).map_err(halfway)?.is_err() {
+            return self.give_up(claim, None).await;
         }
+        // A renewal is for as long as the lease was asked for first. Asked for again by its own id it is for longer, or
+        // for less.
+        if found.record().is_ok_and(|record| record.ttl_ms != Some(claim.ttl_ms)) {
+            let answer = self.shared.link.acquire(self.name, claim.grant, claim.ttl_ms / 1000, &found.tag).await;
+            if self.heard(answer).map_err(halfway)?.is_err() {
+                return self.give_up(claim, Some(found)).await;
+            }
+        }
+        self.write(claim, found).await
     }
 
     /// The lease is ours. Only the record is missing.
