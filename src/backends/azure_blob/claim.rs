@@ -31,7 +31,7 @@ enum Round {
 impl Talk<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
         // An earlier copy of this body, whose answer was lost, may have got the lease.
-        let in_doubt = self.shared.notes.in_doubt(claim.grant).is_some();
+        let in_doubt = self.shared.notes.is_in_doubt(claim.grant);
         let mut known = self.shared.notes.take(self.name).filter(|found| !in_doubt && serves(found, claim));
         for _ in 0..ROUNDS {
             let found = match known.take() {
@@ -75,7 +75,7 @@ impl Talk<'_> {
     }
 
     async fn take_up(&mut self, claim: &Claim, from: Grant, found: Found, in_doubt: bool) -> Result<Round, StoreError> {
-        self.shared.notes.asks_for(claim.grant, &found);
+        self.shared.notes.takes_up(claim.grant);
         let answer = self.shared.link.change(self.name, from, claim.grant).await;
         if self.heard(answer)?.is_err() && !in_doubt {
             self.shared.notes.settled(claim.grant);

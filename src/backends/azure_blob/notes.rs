@@ -18,7 +18,8 @@ pub(super) struct Notes(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     seen: HashMap<Name, Found>,
-    in_doubt: HashMap<Grant, Found>,
+    /// With the blob whose tag guards the request; a change of a lease's id is guarded by none.
+    in_doubt: HashMap<Grant, Option<Found>>,
 }
 
 impl Notes {
@@ -38,19 +39,34 @@ impl Notes {
 
     /// A lease with this id is being asked for, of the blob as it was found. It is in doubt until it is settled.
     pub(super) fn asks_for(&self, grant: Grant, found: &Found) {
-        let mut inner = self.lock();
-        if inner.in_doubt.len() >= MOST {
-            inner.in_doubt.clear();
-        }
-        inner.in_doubt.insert(grant, found.clone());
+        self.doubts(grant, Some(found.clone()));
     }
 
-    pub(super) fn in_doubt(&self, grant: Grant) -> Option<Found> {
-        self.lock().in_doubt.get(&grant).cloned()
+    /// The id of a lease is being changed to this one. It is in doubt until it is settled.
+    pub(super) fn takes_up(&self, grant: Grant) {
+        self.doubts(grant, None);
+    }
+
+    pub(super) fn is_in_doubt(&self, grant: Grant) -> bool {
+        self.lock().in_doubt.contains_key(&grant)
+    }
+
+    /// The blob as it was found when the lease in doubt was asked for: while its tag stands, the request may still be
+    /// applied, and then no more.
+    pub(super) fn asked_of(&self, grant: Grant) -> Option<Found> {
+        self.lock().in_doubt.get(&grant).cloned().flatten()
     }
 
     pub(super) fn settled(&self, grant: Grant) {
         self.lock().in_doubt.remove(&grant);
+    }
+
+    fn doubts(&self, grant: Grant, found: Option<Found>) {
+        let mut inner = self.lock();
+        if inner.in_doubt.len() >= MOST {
+            inner.in_doubt.clear();
+        }
+        inner.in_doubt.insert(grant, found);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -62,7 +62,7 @@ impl Talk<'_> {
         if Broken::AzureCleanupWithoutBurn.on() {
             return self.release(vacate).await;
         }
-        let mut asked_of = self.shared.notes.in_doubt(vacate.grant);
+        let mut asked_of = self.shared.notes.asked_of(vacate.grant);
         let mut freed = false;
         for _ in 0..ROUNDS {
             let first = asked_of.is_some();
