@@ -53,6 +53,15 @@ fn claim(token: u64, grant: u128, expect: Expect) -> Claim {
     Claim { name, token, grant, ttl_ms: 15_000, expires_at_ms, holder, data, set, expect }
 }
 
+/// Whether the store has taken a renewal of token 1 with this payload.
+async fn renewed(store: &AzureBlobStore, grant: u128, version: u64, data: &[u8]) -> bool {
+    let (name, grant, data) = (Name::new(NAME).unwrap(), Grant::from_bits(grant), Data::new(data));
+    let (expires_at_ms, holder, set) = (None, None, None);
+    let body = Renew { name, token: 1, grant, version, ttl_ms: 15_000, expires_at_ms, holder, data, set };
+    let answer = store.renew(&[body]).await.pop().unwrap();
+    answer.is_ok_and(|answer| answer.value == Renewed::Renewed(None))
+}
+
 async fn wait(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
@@ -112,4 +121,23 @@ async fn a_hand_over_whose_clean_up_is_settled_takes_nothing_up_any_more() {
     }
     wait(10).await;
     assert_eq!(bench.service.peek(NAME).unwrap().state, State::Available);
+}
+
+/// Whoever sends a payload can stop half-way to be polled, and go on when a newer one is stored.
+#[tokio::test(start_paused = true)]
+async fn an_older_payload_that_goes_on_late_does_not_replace_a_newer_one() {
+    const GRANT: u128 = 7;
+    let bench = Bench::new();
+    let store = bench.store();
+    let granted = store.claim(&claim(1, GRANT, Expect::Vacant)).await.unwrap().value;
+    assert_eq!(granted, Claimed::Granted);
+    let gate = bench.service.on(Op::Renew).pause_after();
+    let older = store.clone();
+    let older = tokio::spawn(async move { renewed(&older, GRANT, 2, b"older").await });
+    gate.reached().await;
+    assert!(renewed(&store, GRANT, 3, b"newer").await);
+    gate.open();
+    assert!(!older.await.unwrap());
+    let view = store.read(&Name::new(NAME).unwrap()).await.unwrap().value;
+    assert_eq!(view.record.unwrap().data, Data::new(b"newer"));
 }
