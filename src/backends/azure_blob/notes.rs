@@ -18,7 +18,7 @@ pub(super) struct Notes(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     seen: HashMap<Name, Found>,
-    /// With the blob whose tag guards the request; a change of a lease's id is guarded by none.
+    /// With the blob whose tag the request for the lease names, if it names one.
     in_doubt: HashMap<Grant, Option<Found>>,
     /// The newest version of a grant's renewals that has brought a payload.
     payloads: HashMap<Grant, u64>,
@@ -44,8 +44,8 @@ impl Notes {
         self.doubts(grant, Some(found.clone()));
     }
 
-    /// The id of a lease is being changed to this one. It is in doubt until it is settled.
-    pub(super) fn takes_up(&self, grant: Grant) {
+    /// The same where the request names the lease that it takes the place of, and no tag.
+    pub(super) fn asks_to_take_up(&self, grant: Grant) {
         self.doubts(grant, None);
     }
 
@@ -53,8 +53,7 @@ impl Notes {
         self.lock().in_doubt.contains_key(&grant)
     }
 
-    /// The blob as it was found when the lease in doubt was asked for: while its tag stands, the request may still be
-    /// applied, and then no more.
+    /// The blob with the only tag under which a lease with this id can still be got.
     pub(super) fn asked_of(&self, grant: Grant) -> Option<Found> {
         self.lock().in_doubt.get(&grant).cloned().flatten()
     }
@@ -81,12 +80,12 @@ impl Notes {
         self.lock().payloads.get(&grant).is_some_and(|newest| *newest > version)
     }
 
-    fn doubts(&self, grant: Grant, found: Option<Found>) {
+    fn doubts(&self, grant: Grant, asked_of: Option<Found>) {
         let mut inner = self.lock();
         if inner.in_doubt.len() >= MOST {
             inner.in_doubt.clear();
         }
-        inner.in_doubt.insert(grant, found);
+        inner.in_doubt.insert(grant, asked_of);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
