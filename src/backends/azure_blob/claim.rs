@@ -163,7 +163,8 @@ fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
     if record.grant == Some(claim.grant) && record.token == claim.token {
         return if found.state == LeaseState::Leased { Ruling::Mine } else { Ruling::Refuse };
     }
-    if record.token >= claim.token {
+    let below = record.token < claim.token || (Broken::TokenNotAbove.on() && record.token == claim.token);
+    if !below {
         return Ruling::Refuse;
     }
     match &claim.expect {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use azure_core::base64;
 
+use crate::protocol::broken::Broken;
 use crate::types::{
     Claim, Close, Closed, Data, FencingToken, Grant, Label, MAX_TTL_MS, MemberSet, Record, Standing, Unreadable,
     Version, View,
@@ -140,6 +141,9 @@ pub(super) fn claimed(before: &Pairs, claim: &Claim) -> Pairs {
     pairs.extend(fresh(claim.token));
     pairs.extend([text("grant", claim.grant.to_text()), field("ttl_ms", claim.ttl_ms)]);
     pairs.extend(claim.holder.as_ref().map(|holder| bytes("holder", holder.as_str().as_bytes())));
+    if Broken::ClaimKeepsData.on() {
+        pairs.extend(before.get_key_value(&name("data")).map(|(name, data)| (name.clone(), data.clone())));
+    }
     pairs.extend(claim.data.as_ref().map(|data| bytes("data", data.as_bytes())));
     pairs.extend(claim.set.map(|set| field("set", set.0)));
     pairs

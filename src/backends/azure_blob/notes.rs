@@ -1,5 +1,5 @@
-//! What one store remembers between its calls. Nothing here is needed for a right answer: it saves requests, or tells
-//! which request of an earlier call may still be on its way.
+//! What one store remembers between its calls. No lease hangs on it: it saves requests, or tells what an earlier call
+//! has sent, or is still about to send.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,6 +20,8 @@ struct Inner {
     seen: HashMap<Name, Found>,
     /// With the blob whose tag the request for the lease names, if it names one.
     in_doubt: HashMap<Grant, Option<Found>>,
+    /// The newest version of a grant's renewals that has brought a payload.
+    payloads: HashMap<Grant, u64>,
 }
 
 impl Notes {
@@ -56,8 +58,26 @@ impl Notes {
         self.lock().in_doubt.get(&grant).cloned().flatten()
     }
 
+    /// Nothing of this grant is in doubt, or it is over.
     pub(super) fn settled(&self, grant: Grant) {
-        self.lock().in_doubt.remove(&grant);
+        let mut inner = self.lock();
+        inner.in_doubt.remove(&grant);
+        inner.payloads.remove(&grant);
+    }
+
+    /// A renewal with this version brings a payload.
+    pub(super) fn brings(&self, grant: Grant, version: u64) {
+        let mut inner = self.lock();
+        if inner.payloads.len() >= MOST {
+            inner.payloads.clear();
+        }
+        let newest = inner.payloads.entry(grant).or_default();
+        *newest = version.max(*newest);
+    }
+
+    /// Whether a later renewal of this grant brings a newer payload.
+    pub(super) fn is_outdated(&self, grant: Grant, version: u64) -> bool {
+        self.lock().payloads.get(&grant).is_some_and(|newest| *newest > version)
     }
 
     fn doubts(&self, grant: Grant, asked_of: Option<Found>) {
