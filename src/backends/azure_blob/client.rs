@@ -254,11 +254,11 @@ impl Link {
         };
         let date_ms = date_ms(response.headers());
         let status = u16::from(response.status());
+        let by_the_service = is_by_the_service(response.headers());
         let said = match status {
-            200..=299 => Ok(response),
+            200..=299 if by_the_service => Ok(response),
             _ => {
                 let code = header(response.headers(), "x-ms-error-code").unwrap_or_default();
-                let by_the_service = is_by_the_service(response.headers());
                 let refused = Failure::Refused { status, code: code.to_owned(), by_the_service };
                 Err(Refusal::of(op, status, code, by_the_service)
                     .ok_or_else(|| failed(op, &self.place, refused).at(date_ms))?)
