@@ -257,7 +257,9 @@ fn bytes(field: &str, bytes: &[u8]) -> (String, String) {
     text(field, format!("{MARK}{}", base64::encode_url_safe(bytes)))
 }
 
+/// Only the one form that this writes, here too.
 fn decoded(text: &str) -> Option<Vec<u8>> {
-    let bytes = base64::decode_url_safe(text.strip_prefix(MARK)?).ok()?;
-    Some(bytes)
+    let text = text.strip_prefix(MARK)?;
+    let bytes = base64::decode_url_safe(text).ok()?;
+    (base64::encode_url_safe(&bytes) == text).then_some(bytes)
 }
