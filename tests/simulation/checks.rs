@@ -234,6 +234,11 @@ impl Checks {
         if self.settled.contains(&grant) {
             self.fail(format!("I9: {name}: a {verb} was applied after the claim's end was settled"));
         }
+        self.writes_at_the_end(name, grant, verb);
+    }
+
+    /// A write on behalf of this grant that can only end it.
+    pub fn writes_at_the_end(&mut self, name: &Name, grant: Grant, verb: &str) {
         if self.released.contains(&grant) {
             self.fail(format!("I10: {name}: a late {verb} has changed the record after its release was answered Ok"));
         }

@@ -103,19 +103,17 @@ pub fn apply(world: &World, request: &Request, copy: Copy) -> Response {
         }
         _ => {}
     }
-    compare(&mut state, &name, grant_of(request).filter(|_| writes), copy, before.as_ref(), after.as_ref());
+    if let Some(after) = after {
+        compare(&mut state, &name, before.as_ref(), &after, copy);
+        if let Some(grant) = grant_of(request).filter(|_| writes) {
+            written_for(&mut state, &name, grant, call.op, before.as_ref(), &after, copy);
+        }
+    }
     answer
 }
 
-fn compare(
-    state: &mut State,
-    name: &Name,
-    grant: Option<Grant>,
-    copy: Copy,
-    before: Option<&Found>,
-    after: Option<&Found>,
-) {
-    let Some(after) = after else { return };
+/// Whatever the request was.
+fn compare(state: &mut State, name: &Name, before: Option<&Found>, after: &Found, copy: Copy) {
     if let Some(before) = before {
         state.checks.token_written(name, before.token, after.token);
     }
@@ -124,8 +122,23 @@ fn compare(
     if let LeaseState::Leased(id) = after.state {
         state.checks.writes(name, Grant::from_bits(id.as_u128()), "lease");
     }
-    let Some(grant) = grant else { return };
-    state.checks.writes(name, grant, "request");
+}
+
+/// The request was made on behalf of this grant.
+fn written_for(
+    state: &mut State,
+    name: &Name,
+    grant: Grant,
+    op: Op,
+    before: Option<&Found>,
+    after: &Found,
+    copy: Copy,
+) {
+    if op == Op::Release {
+        // Frees what nobody counts on, and nothing else.
+        return state.checks.writes_at_the_end(name, grant, "release");
+    }
+    state.checks.writes(name, grant, word(op));
     if !copy.is_second && state.truth.refused.contains(&grant) {
         state.checks.fail(format!("I9: {name}: a request was applied of a claim whose copies were all refused"));
     }

@@ -86,9 +86,7 @@ impl AzureBlobStoreBuilder {
         // The parser's own error can quote the URL, and with it a signature.
         let container =
             Url::parse(&container).map_err(|_| opening(misconfigured("the container's URL is not a URL")))?;
-        if container.cannot_be_a_base() {
-            return Err(opening(misconfigured("the container's URL is not an http or https URL")));
-        }
+        check(&container).map_err(|why| opening(misconfigured(why)))?;
         let link = Link::new(Setup { container, credential, http_client });
         let link = link.map_err(|why| opening(misconfigured(why)))?;
         Ok(AzureBlobStore { shared: Arc::new(Shared { link, notes: Notes::default() }) })
@@ -102,6 +100,25 @@ impl fmt::Debug for AzureBlobStoreBuilder {
             .field("credential", &self.credential)
             .field("create_container", &self.create_container)
             .finish_non_exhaustive()
+    }
+}
+
+/// Whether the URL can be that of a container. Nothing of it is repeated in what is wrong.
+fn check(container: &Url) -> Result<(), &'static str> {
+    if !matches!(container.scheme(), "http" | "https") {
+        return Err("the container's URL is not an http or https URL");
+    }
+    if !container.username().is_empty() || container.password().is_some() {
+        return Err("the container's URL has a user or a password in it: give a credential instead");
+    }
+    let of_the_service = container.host_str().is_some_and(|host| host.contains(".blob."));
+    // An emulator has the account before the container.
+    let most = if of_the_service { 1 } else { 2 };
+    let path: Vec<_> = container.path_segments().into_iter().flatten().collect();
+    match path.last() {
+        None | Some(&"") => Err("the URL names no container: it ends with `/` and the container's name"),
+        Some(_) if path.len() > most => Err("the URL names more than a container: it ends with the container's name"),
+        Some(_) => Ok(()),
     }
 }
 
