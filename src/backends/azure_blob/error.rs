@@ -66,7 +66,7 @@ impl Op {
         }
     }
 
-    /// The data action that a role needs for it, and the permission of a shared access signature.
+    /// The action that a role needs for it, and the permission of a shared access signature.
     fn permission(self) -> (&'static str, &'static str) {
         match self {
             Self::GetProperties => ("containers/blobs/read", "read"),
@@ -142,8 +142,8 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     match (status, code) {
         (403, "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "InsufficientAccountPermissions") => {
             let what = format!(
-                "access denied ({code}); the role needs the data action \
-                 `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared access signature the permission {letter}"
+                "access denied ({code}); a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
+                 access signature the permission {letter}, and the account's network rules must let this machine in"
             );
             (StoreErrorKind::Denied, Applied::No, what)
         }
