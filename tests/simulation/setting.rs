@@ -42,6 +42,8 @@ pub enum Fault {
     FleetSkew,
     /// A future of the API is dropped at some await.
     Cancel,
+    /// A future of the API is not polled for a while.
+    Stall,
     /// A request is sent while all clocks of a machine freeze; only claims of manual clients with one worker.
     FreezeInClaim,
     /// All clocks of an idle machine freeze; only where the margin covers what the date check lets pass.
@@ -98,7 +100,7 @@ impl Plan {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 21] = [
+    pub const ALL: [Fault; 22] = [
         Self::RequestLost,
         Self::AnswerLost,
         Self::Delay,
@@ -110,6 +112,7 @@ impl Fault {
         Self::Denied,
         Self::FleetSkew,
         Self::Cancel,
+        Self::Stall,
         Self::FreezeInClaim,
         Self::FreezeIdle,
         Self::Partition,
@@ -133,7 +136,7 @@ impl Theme {
             (Self::Idle, Fault::FreezeIdle) => maybe(500),
             (Self::Deadline, Fault::SlowAnswer) => maybe(500),
             (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
-            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause) => maybe(10),
+            (_, Fault::RequestLost | Fault::Cancel | Fault::Stall | Fault::RateChange | Fault::Pause) => maybe(10),
             _ => 0,
         }
     }

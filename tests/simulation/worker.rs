@@ -128,7 +128,11 @@ impl Worker {
             }
             if self.chance.per_mille(150) {
                 // A lease that was handed over brings the payload of the one before it.
-                self.set_data(held, self.world.next_id()).await;
+                let older = self.set_data(held, self.world.next_id());
+                match self.chance.per_mille(300) {
+                    true => _ = tokio::join!(older, self.set_data(held, self.world.next_id())),
+                    false => older.await,
+                }
             }
             if self.chance.per_mille(50) {
                 let span = self.chance.up_to(self.plan.ttl / 2);
@@ -210,6 +214,9 @@ impl Worker {
     }
 
     fn cancel(&self) -> Cancel {
+        if self.happens(Fault::Stall) {
+            return Cancel::Stalls(self.chance.between(1, 8) as u32, self.chance.up_to(self.plan.ttl * 2));
+        }
         if !self.happens(Fault::Cancel) {
             return Cancel::Never;
         }

@@ -52,6 +52,8 @@ pub enum Fault {
     // Those of callers.
     /// A future of the API is dropped at some await.
     Cancel,
+    /// A future of the API is not polled for a while.
+    Stall,
     /// All clocks of an idle machine freeze.
     FreezeIdle,
     // Those of the world, which happen at moments of their own.
@@ -71,7 +73,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    const ALL: [Fault; 26] = [
+    const ALL: [Fault; 27] = [
         Self::RequestLost,
         Self::AnswerLost,
         Self::Late,
@@ -87,6 +89,7 @@ impl Fault {
         Self::Refused,
         Self::FleetSkew,
         Self::Cancel,
+        Self::Stall,
         Self::FreezeIdle,
         Self::Partition,
         Self::StoreAway,
@@ -196,7 +199,10 @@ impl Theme {
             (Self::Idle, Fault::FreezeIdle) => maybe(500),
             (Self::Deadline, Fault::SlowAnswer) => maybe(500),
             (Self::Deadline, Fault::AnswerLost | Fault::Late | Fault::WallJump | Fault::Operator) => maybe(250),
-            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause | Fault::Duplicate) => maybe(10),
+            (
+                _,
+                Fault::RequestLost | Fault::Cancel | Fault::Stall | Fault::RateChange | Fault::Pause | Fault::Duplicate,
+            ) => maybe(10),
             _ => 0,
         }
     }
