@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::core::Core;
 use super::held::{Ended, Held};
-use crate::types::{Error, ErrorKind, FencingToken, Handover, Name, Operation};
+use crate::types::{Close, Data, Error, ErrorKind, FencingToken, Handover, Name, Operation};
+
+/// The longest time for which a release can close a record.
+const LONGEST_CLOSING: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
 /// A lease that this process holds. Only its owner ends it.
 ///
@@ -79,7 +83,31 @@ impl Lease {
     /// # Cancel safety
     /// Safe: the release then goes on in the background.
     pub async fn release(self) -> Result<Ended, Error> {
-        self.core.release().await
+        self.core.release(None).await
+    }
+
+    /// Releases it and closes the record in the same write: for so long nobody can acquire it, and whoever tries is
+    /// shown `data` ([`HeldBy::data`](crate::HeldBy::data)).
+    ///
+    /// `keep` is rounded up to a millisecond and is at most ten years. It counts on the store's clock where that is
+    /// believed; elsewhere (SQLite, [`Takeover::ObservedOnly`](crate::Takeover::ObservedOnly)) a closed record opens
+    /// only for a process that has watched it for so long.
+    ///
+    /// `Ok(`[`Ended::Released`]`)`: it is recorded. `Ok(`[`Ended::Lost`]`)`: the lease was lost before, and nothing was
+    /// recorded.
+    ///
+    /// # Errors
+    /// As of the store, when no answer came, and [`ErrorKind::Unavailable`] when an answer was lost and nobody can say
+    /// any more: whether it was recorded is then not known ([`Error::written`]). What had no answer is tried again in
+    /// the background until the term is over.
+    ///
+    /// # Cancel safety
+    /// Safe: it then goes on in the background.
+    pub async fn close(self, keep: Duration, data: Option<Data>) -> Result<Ended, Error> {
+        let for_ms = u64::try_from(keep.min(LONGEST_CLOSING).as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1);
+        let now_ms = self.core.client.port.late_now_ms().filter(|_| self.core.rules.trusts_store_time);
+        let until_ms = now_ms.map(|now| now.saturating_add(for_ms));
+        self.core.release(Some(Close { for_ms, until_ms, data })).await
     }
 
     /// Stops renewing, leaves the record as it is, and gives what another process needs to take it up with

@@ -42,26 +42,37 @@ impl Core {
         })
     }
 
-    /// Ends the grant and tells the store; repeats the same body until it is answered.
+    /// Ends the grant and tells the store; repeats the same body until it is answered. With `close` the same write
+    /// closes the record; a lease that was lost closes nothing.
     ///
     /// Dropped half-way, or without an answer, the release is owed.
-    pub(in crate::lease) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
+    pub(in crate::lease) async fn release(self: &Arc<Self>, close: Option<Close>) -> Result<Ended, Error> {
         self.judge();
         if !self.begin_release() {
             // Somebody else has begun it: what comes of that is ours too.
             self.until(|inner| inner.line_unblocked).await;
             return self.outcome_of_release();
         }
-        let mut owed = OwedRelease { core: self, settled: false };
+        let mut owed = OwedRelease { core: self, close, settled: false };
         self.until_not_under_way().await;
         let ended = self.ended().unwrap_or(Ended::Released);
         if !self.is_worth_a_release(&ended) {
             owed.settled = true;
             return Ok(ended);
         }
-        match self.send_release(None).await {
-            Err(error) if !matches!(ended, Ended::Lost(_)) => Err(error),
+        if matches!(ended, Ended::Lost(_)) {
             // A lost lease sends one release for others' sake; nothing hangs on it.
+            owed.close = None;
+            let _ = self.send_release(None).await;
+            owed.settled = true;
+            return Ok(ended);
+        }
+        match self.send_release(owed.close.clone()).await? {
+            // What was there has told how it was lost before; else nobody will ever know more.
+            Released::NotRecorded | Released::Unknown if matches!(self.ended(), Some(Ended::Released)) => {
+                owed.settled = true;
+                Err(self.not_known_to_be_recorded())
+            }
             _ => {
                 owed.settled = true;
                 self.lock().release_answered = true;
@@ -78,7 +89,7 @@ impl Core {
         }
         let ended = self.ended().unwrap_or(Ended::Released);
         match self.is_worth_a_release(&ended) {
-            true => self.owe_release(),
+            true => self.owe_release(None),
             false => self.unblock_line(),
         }
     }
@@ -145,7 +156,8 @@ impl Core {
         }
     }
 
-    async fn send_release(&self, close: Option<Close>) -> Result<(), Error> {
+    /// What the store's answer means; an error when there was none.
+    async fn send_release(&self, close: Option<Close>) -> Result<Released, Error> {
         let mut release = Release::new(close.is_some());
         let limit = Duration::from_nanos(self.rules.attempt);
         let body = Vacate {
@@ -158,14 +170,16 @@ impl Core {
         };
         // A lost lease sends one at the most.
         let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
-        for failures in 1.. {
+        let mut failures = 0;
+        loop {
+            failures += 1;
             let error = match self.client.port.vacate(limit, body.clone()).await {
                 Ok((answer, _)) => {
                     if let (Vacated::Refused(view), true) = (&answer, release.is_beyond_doubt()) {
                         // So it was lost before, and nobody had noticed.
                         self.change(|inner, _| inner.release_refused(view));
                     }
-                    return self.release_answered(release.answered(&answer, self.token.as_u64()));
+                    return Ok(release.answered(&answer, self.token.as_u64()));
                 }
                 Err(error) => error,
             };
@@ -176,27 +190,22 @@ impl Core {
             }
             self.pause_before_try(failures).await;
         }
-        Ok(())
     }
 
-    fn release_answered(&self, released: Released) -> Result<(), Error> {
-        let (kind, written, why) = match released {
-            Released::Done | Released::Again => return Ok(()),
-            Released::NotRecorded => {
-                (ErrorKind::Refused, Written::No, "the grant was over before: nothing was recorded")
-            }
-            Released::Unknown => (ErrorKind::Unavailable, Written::Unknown, "nobody can say whether it was recorded"),
-        };
-        Err(Error::new(kind, Operation::Release, why).for_name(&self.name).written_if(written))
+    fn not_known_to_be_recorded(&self) -> Error {
+        let why = "the answer to a first copy was lost, and now the record shows neither this grant nor its closing: \
+                   nobody can say any more whether it was recorded";
+        let error = Error::new(ErrorKind::Unavailable, Operation::Close, why).for_name(&self.name);
+        error.on(self.client.description.kind).written_if(Written::Unknown)
     }
 
-    fn owe_release(self: &Arc<Self>) {
+    fn owe_release(self: &Arc<Self>, close: Option<Close>) {
         // The term of a lost lease is over: a release that fails is not sent again.
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
         let of = self.background.then(|| Arc::clone(self));
-        self.client.owe(&self.name, &self.rules, debt, of);
+        self.client.owe_release(&self.name, &self.rules, debt, close, of);
         if !self.background {
             // Nobody sends it before the next call, and whoever waits for this name is one.
             self.unblock_line();
@@ -209,6 +218,7 @@ impl Core {
 /// A release under way: owed when it is dropped without having been settled.
 struct OwedRelease<'a> {
     core: &'a Arc<Core>,
+    close: Option<Close>,
     settled: bool,
 }
 
@@ -216,7 +226,7 @@ impl Drop for OwedRelease<'_> {
     fn drop(&mut self) {
         match self.settled {
             true => self.core.unblock_line(),
-            false => self.core.owe_release(),
+            false => self.core.owe_release(self.close.take()),
         }
     }
 }
