@@ -332,10 +332,13 @@ impl<'a> Call<'a> {
 
     fn held_by(&self, progress: &Progress) -> Option<HeldBy> {
         let record = self.last_seen.as_ref()?.record.as_ref()?;
+        let closed = record.closed.filter(|_| record.grant.is_none());
+        // The token of a closed record may be that of a claim that was given up since.
+        let token = closed.and_then(|closed| closed.by).unwrap_or(record.token);
         Some(HeldBy {
             holder: record.holder.clone(),
-            token: FencingToken::new(record.token),
-            closed: record.grant.is_none() && record.closed.is_some(),
+            token: FencingToken::new(token),
+            closed: closed.is_some(),
             data: record.data.clone(),
             unchanged_for: Duration::from_nanos(progress.seen_for),
             of: progress.of.map(Duration::from_nanos),

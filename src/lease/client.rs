@@ -192,7 +192,7 @@ impl Client {
     /// Releases all leases; gives the names of those whose release was not answered within `limit`.
     async fn release_all(&self, limit: Duration) -> BTreeSet<Name> {
         let releases = self.lines.cores().into_iter().map(|core| async move {
-            let answered = time::within(&*self.clock, limit, core.release(None)).await.and_then(Result::ok);
+            let answered = time::within(&*self.clock, limit, core.release()).await.and_then(Result::ok);
             answered.is_none().then(|| core.name.clone())
         });
         let failed = stream::iter(releases).buffer_unordered(self.options.concurrency);

@@ -22,18 +22,19 @@ impl HeldBy {
         self.holder.as_ref().map(Label::as_str)
     }
 
-    /// The holder's token; of a closed lease, that of its last holder.
+    /// The holder's token; of a closed lease, that of the holder who has closed it.
     pub fn token(&self) -> Option<FencingToken> {
         self.token
     }
 
-    /// Whether nobody holds it, and its last holder has closed it for a while:
-    /// [`Lease::close`](crate::Lease::close).
+    /// Whether nobody holds it, and its last holder has closed it for a while, with
+    /// [`Lease::close`](crate::Lease::close): it opens by itself, and releases or revocations change nothing about it.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
 
-    /// The payload: what the holder publishes, or of a closed lease what its last holder has left.
+    /// The payload, at most 4 KiB: what the holder publishes ([`Held::set_data`](crate::Held::set_data)), or of a
+    /// closed lease what its last holder has left. As of the answer that this was made of.
     pub fn data(&self) -> Option<&[u8]> {
         self.data.as_ref().map(Data::as_bytes)
     }
