@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::recipes::{OnceError, Outcome};
-use leasehold::{Error, ErrorKind, Event, LostReason, StoreErrorKind, Unreadable, Written};
+use leasehold::{Attempt, Error, ErrorKind, Event, LostReason, StoreErrorKind, Unreadable, Written};
 use tokio::time::{sleep, timeout};
 
 use crate::ground::{Effects, Ground, JUDGES, Judge, Machine, Ran, SECOND, handle, receipt};
@@ -56,6 +56,19 @@ async fn an_outcome_that_was_recorded_and_whose_answer_was_lost_is_done_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outcome_whose_request_a_proxy_has_repeated_is_done() {
+    for judge in JUDGES {
+        let ground = Ground::new(judge);
+        let a = ground.machine(2);
+        let repeated = a.way.on(Verb::Release).fault(Fault::Repeated);
+        let ran = a.handle(&Effects::default()).await;
+        let Ok(Outcome::Done(value)) = ran else { panic!("{judge:?}: {ran:?}") };
+        assert_eq!((repeated.times(), a.way.count(Verb::Release)), (1, 1));
+        assert_eq!(told_later(&ground.machine(3)).await, Some(value), "{judge:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_was_lost_on_its_way_is_sent_again_and_recorded_once() {
     for judge in JUDGES {
         for fault in [Fault::LoseRequest, Fault::Hang, Fault::Fail(StoreErrorKind::Throttled)] {
@@ -90,9 +103,12 @@ async fn an_outcome_is_known_to_be_recorded_also_when_the_token_was_raised_since
         };
         let (ran, ()) = tokio::join!(a.handle(&effects), burnt);
         let record = ground.record("message").await;
-        assert!(record.token > record.closed.unwrap().by.unwrap(), "{judge:?}: burnt");
+        let by = record.closed.unwrap().by.unwrap();
+        assert!(record.token > by, "{judge:?}: burnt");
+        let Ok(Attempt::Held(told)) = rival.leases.try_acquire("message").await else { panic!("it is closed") };
+        assert_eq!(told.token().unwrap().as_u64(), by, "{judge:?}: of the one who has closed it");
         let Ok(Outcome::Done(value)) = ran else { panic!("{judge:?}: {ran:?}") };
-        assert_eq!(value, receipt(record.closed.unwrap().by.unwrap().try_into().unwrap()));
+        assert_eq!(value, receipt(by.try_into().unwrap()));
         assert_eq!(told_later(&ground.machine(4)).await, Some(value));
     }
 }

@@ -234,6 +234,21 @@ async fn a_lease_that_was_lost_is_released_and_not_closed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_closing_of_a_lost_lease_asks_for_nothing_and_is_not_made_up_for_when_it_is_cancelled() {
+    let ground = Ground::new(Judge::StoreTime);
+    let a = ground.machine_with(2, |builder| builder.ttl(HOUR).renewal(leasehold::Renewal::Manual));
+    let lease = held(&a).await;
+    sleep(HOUR).await;
+    a.way.forget_calls();
+    a.way.on(Verb::Release).fault(Fault::Hang);
+    assert!(timeout(SECOND, lease.close(HOUR, data("the outcome"))).await.is_err());
+    assert_eq!((a.way.count(Verb::Release), a.way.total()), (1, 1));
+    a.leases.flush().await;
+    let record = ground.record("job").await;
+    assert_eq!((a.way.count(Verb::Release), record.grant, record.closed), (2, None, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_was_lost_unnoticed_says_how_and_changes_nothing() {
     for judge in JUDGES {
         let ground = Ground::new(judge);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::recipes::{Failed, OnceError, Outcome};
 use leasehold::{ErrorKind, Held, LostReason};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::ground::{Broke, Effects, Ground, JUDGES, Judge, SECOND};
 use crate::support::scripted::{Fault, TTL, Verb};
@@ -85,7 +85,8 @@ async fn work_is_told_a_margin_before_the_invocations_deadline_and_its_lease_is_
                 assert_eq!(told, Duration::from_secs(17), "{judge:?}");
                 std::future::pending::<Result<Vec<u8>, Failed<Broke>>>().await
             };
-            let ran = a.once().at_most(20 * SECOND).run("message", work).await;
+            let once = a.once().at_most(20 * SECOND);
+            let ran = timeout(TTL, once.run("message", work)).await.expect("it ends by its deadline");
             let Err(OnceError::Lost(lost)) = ran else { panic!("{judge:?}: {ran:?}") };
             assert_eq!((lost.reason(), begun.elapsed()), (&LostReason::AtMost, 20 * SECOND));
             let record = ground.record("message").await;
