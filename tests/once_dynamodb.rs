@@ -165,8 +165,7 @@ async fn a_late_copy_of_a_closing_does_not_close_the_next_ones_record() {
     let theirs = soon("it opens", ground.bystander("b").await.acquire("job")).await.unwrap();
     let before = ground.item("job").await.unwrap();
     late.release();
-    soon("it has arrived", late.until_happened(1)).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    soon("it lands", late.until_landed(1)).await;
     assert_eq!(ground.item("job").await.unwrap(), before);
     theirs.renew().await.unwrap();
 }
