@@ -97,6 +97,7 @@ async fn a_fresh_process_runs_it_again_when_its_time_is_over_by_the_services_clo
             }
             other => panic!("{other:?}"),
         }
+        assert!(begun.elapsed() < 2 * HOUR, "never again");
         sleep(SECOND).await;
     }
     let again = begun.elapsed();
@@ -175,6 +176,7 @@ async fn a_crashed_run_is_taken_over_when_its_term_is_over() {
             Outcome::InProgress(_) => sleep(SECOND).await,
             other => panic!("{other:?}"),
         }
+        assert!(begun.elapsed() < 3 * TTL, "never taken over");
     };
     assert!((TTL..=TTL + 2 * SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     let ended = dead.close(HOUR, None).await.unwrap();
