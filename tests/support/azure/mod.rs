@@ -5,12 +5,14 @@
 //! transport of an `azure_core` client. `exchange` is all that a listener would need.
 
 pub mod auth;
+pub mod checks;
 pub mod codes;
 pub mod faults;
 pub mod http;
 pub mod leases;
 pub mod listing;
 pub mod metadata;
+pub mod rival;
 pub mod service;
 pub mod transport;
 
@@ -23,7 +25,6 @@ use leasehold::{Clock, Sleep, Stamp, SystemClock};
 use uuid::Uuid;
 
 pub use self::auth::Auth;
-#[allow(unused_imports, reason = "every test target uses its own part")]
 pub use self::faults::{Broken, Fault, Gate, Happened, On};
 pub use self::http::{Op, Request, Response};
 pub use self::leases::State;
@@ -306,12 +307,14 @@ impl Fake {
         });
     }
 
-    fn answer_with(&self, request: &Request, status: u16, code: &str) -> Response {
+    /// What the service says in place of an answer that means something.
+    pub fn answer_with(&self, request: &Request, status: u16, code: &str) -> Response {
         let now = self.now();
         self.service().answer_with(request, status, code, now)
     }
 
-    fn foreign(&self, status: u16) -> Response {
+    /// What a proxy says in the service's place.
+    pub fn foreign(&self, status: u16) -> Response {
         let date = service::http_date(self.now().wall + FOREIGN_CLOCK);
         let mut answer =
             Response::new(status).with("date", date).with("content-type", "text/html").with("via", "1.1 proxy");
