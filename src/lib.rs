@@ -69,6 +69,7 @@ mod fence;
 mod lease;
 #[doc(hidden)]
 pub mod protocol;
+pub mod recipes;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

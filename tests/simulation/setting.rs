@@ -68,6 +68,7 @@ impl Plan {
             Theme::Anything,
             Theme::Deadline,
             Theme::Deadline,
+            Theme::Closing,
             Theme::Idle,
         ]);
         let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
@@ -95,7 +96,13 @@ impl Plan {
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
-        Duration::ZERO
+        self.longest_closing()
+    }
+
+    /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
+    pub fn unseen(&self) -> Duration {
+        let freezes = self.often(Fault::FreezeIdle) + self.often(Fault::FreezeInClaim) > 0;
+        if freezes { Duration::from_secs(3) + self.longest_ttl() / 6 } else { Duration::ZERO }
     }
 }
 
@@ -136,6 +143,8 @@ impl Theme {
             (Self::Idle, Fault::FreezeIdle) => maybe(500),
             (Self::Deadline, Fault::SlowAnswer) => maybe(500),
             (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
+            (Self::Closing, Fault::AnswerLost | Fault::SlowAnswer | Fault::RequestLost) => maybe(250),
+            (Self::Closing, Fault::Cancel | Fault::Duplicate | Fault::Operator) => maybe(100),
             (_, Fault::RequestLost | Fault::Cancel | Fault::Stall | Fault::RateChange | Fault::Pause) => maybe(10),
             _ => 0,
         }
