@@ -101,7 +101,9 @@ pub mod azure_blob {
 pub mod dynamodb {
     pub use aws_sdk_dynamodb;
 
-    pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
+    pub use crate::backends::dynamodb::{
+        DynamoDbStore, DynamoDbStoreBuilder, Fenced, FencedError, FencedWrite, Refusal, SortKey, create_table,
+    };
 }
 
 /// Leases in a SQLite file (feature `sqlite`).
