@@ -121,3 +121,18 @@ struct Readme;
 #[cfg(all(doctest, feature = "testing", feature = "serde"))]
 #[doc = include_str!("../docs/programs.md")]
 struct Programs;
+
+/// The tests of `docs/testing-your-code.md`, which are tests.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../docs/testing-your-code.md")]
+struct TestingYourCode;
+
+/// The writes of `docs/fencing.md`: compiled, and run where SQLite does.
+#[cfg(all(doctest, feature = "dynamodb", feature = "sqlite"))]
+#[doc = include_str!("../docs/fencing.md")]
+struct Fencing;
+
+/// The runbook of `docs/operations.md`, which is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/operations.md")]
+struct Operations;

@@ -16,6 +16,7 @@ mod ground;
 mod items;
 mod lost_answers;
 mod outages;
+mod permissions;
 mod requests;
 mod runtimes;
 mod secrets;

@@ -1,7 +1,7 @@
 //! What the tests share and the library does not know of.
 
 #[cfg(all(feature = "azure-blob", feature = "testing"))]
-#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 pub mod azure;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]

@@ -30,8 +30,8 @@ impl Credential {
         Self(Kind::Token(credential))
     }
 
-    /// A shared access signature: the query that starts with `sv=` or `?sv=`. It needs the permissions read, add or
-    /// create, and write; list for [`Leases::list`](crate::Leases::list).
+    /// A shared access signature: the query that starts with `sv=` or `?sv=`. It needs the permissions read, create and
+    /// write; list for [`Leases::list`](crate::Leases::list).
     pub fn sas(query: impl Into<String>) -> Self {
         Self(Kind::Sas(Secret::new(query.into())))
     }

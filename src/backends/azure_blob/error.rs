@@ -70,7 +70,7 @@ impl Op {
     fn permission(self) -> (&'static str, &'static str) {
         match self {
             Self::GetProperties => ("containers/blobs/read", "read"),
-            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create or write"),
+            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create"),
             Self::ListBlobs => ("containers/blobs/read", "list"),
             Self::GetContainer => ("containers/read", "read of an account SAS"),
             Self::CreateContainer => ("containers/write", "create of an account SAS"),

@@ -5,12 +5,14 @@
 //! transport of an `azure_core` client. `exchange` is all that a listener would need.
 
 pub mod auth;
+pub mod checks;
 pub mod codes;
 pub mod faults;
 pub mod http;
 pub mod leases;
 pub mod listing;
 pub mod metadata;
+pub mod rival;
 pub mod service;
 pub mod transport;
 
@@ -23,7 +25,6 @@ use leasehold::{Clock, Sleep, Stamp, SystemClock};
 use uuid::Uuid;
 
 pub use self::auth::Auth;
-#[allow(unused_imports, reason = "every test target uses its own part")]
 pub use self::faults::{Broken, Fault, Gate, Happened, On};
 pub use self::http::{Op, Request, Response};
 pub use self::leases::State;
