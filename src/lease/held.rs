@@ -50,7 +50,7 @@ impl Held {
     }
 
     /// What a store needs to check this lease inside a transaction of the caller's:
-    /// `DynamoDbStore::condition_check` takes it.
+    /// `DynamoDbStore::condition_check` takes it. Not every store can check one.
     pub fn proof(&self) -> Proof {
         self.core.proof()
     }
