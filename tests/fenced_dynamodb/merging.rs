@@ -29,7 +29,8 @@ fn a_fenced_write_does_what_its_own_expressions_do_and_raises_the_fence_or_does_
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ground = runtime.block_on(Ground::new());
     let tally = std::cell::RefCell::new(std::collections::BTreeMap::new());
-    let mut runner = TestRunner::new(Config { failure_persistence: None, max_shrink_iters: 500, ..Config::with_cases(CASES) });
+    let mut runner =
+        TestRunner::new(Config { failure_persistence: None, max_shrink_iters: 500, ..Config::with_cases(CASES) });
     let drawn = proptest::collection::vec(any::<u8>(), 0..160);
     let ran = runner.run(&drawn.prop_map(|throws| Case::drawn(&mut Dice::new(throws))), |case| {
         let what = case.holds(&runtime, &ground)?;

@@ -59,8 +59,8 @@ impl DynamoDbStore {
     /// - It needs the permission `dynamodb:ConditionCheckItem` on the lease table, for whoever sends the transaction.
     /// - Strongly consistent global tables (MRSC) have no transactions.
     /// - It is in the way of the lease's own renewals and they are in its way. A renewal that meets a transaction
-    ///   (`TransactionConflictException`) was not applied, and is tried again within the term. A transaction that meets a
-    ///   renewal is cancelled with the reason `TransactionConflict`, which is no refusal: send it again. Frequent
+    ///   (`TransactionConflictException`) was not applied, and is tried again within the term. A transaction that meets
+    ///   a renewal is cancelled with the reason `TransactionConflict`, which is no refusal: send it again. Frequent
     ///   transactions under one lease, by many tasks, wear its renewals out: there the fence is better.
     /// - It carries the grant, which is a secret: do not log it. It asks for no item in the refusal, because that would
     ///   be the successor's.

@@ -78,9 +78,9 @@ use crate::types::FencingToken;
 /// # A delete leaves no fence behind
 ///
 /// A delete is refused to a stale holder like any write, but it takes the attribute with it: after it a late write
-/// finds no token and is accepted, and brings the item back. Where that matters do not delete. Write a tombstone, that is, an
-/// update that removes what the item holds and keeps the fence, and let the table's time to live sweep it when no
-/// holder of that time can be left.
+/// finds no token and is accepted, and brings the item back. Where that matters do not delete. Write a tombstone, that
+/// is, an update that removes what the item holds and keeps the fence, and let the table's time to live sweep it when
+/// no holder of that time can be left.
 ///
 /// # What else to know
 ///
@@ -92,8 +92,8 @@ use crate::types::FencingToken;
 /// - The SDK repeats a write whose answer was lost, and the fence accepts the second copy, because its token is equal.
 ///   Make an effect one that may be repeated (`SET` a value, do not add to it), or give the write a condition that the
 ///   first copy falsifies, or send it in a transaction, where the SDK's request token sees to it.
-/// - A batch write has no conditions, and cannot be fenced. Legacy parameters (`expected`, `attribute_updates`) cannot be
-///   mixed with expressions: DynamoDB refuses them.
+/// - A batch write has no conditions, and cannot be fenced. Legacy parameters (`expected`, `attribute_updates`) cannot
+///   be mixed with expressions: DynamoDB refuses them.
 /// - A refused write costs what a write costs. The item comes back with the refusal, at no cost.
 pub trait Fenced: sealed::Write {
     /// The same write, refused if a higher token has been here. Call it last.
