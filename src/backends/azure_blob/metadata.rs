@@ -17,11 +17,30 @@ use crate::types::{
 /// What every pair of ours starts with. The service keeps the case of names but does not tell them apart by it.
 const PREFIX: &str = "lh_";
 
+/// What a claim leaves nothing of. Other fields, of a newer version perhaps, stay.
+const REPLACED: [&str; 11] = [
+    "grant",
+    "version",
+    "holder",
+    "ttl_ms",
+    "expires_at_ms",
+    "closed_ms",
+    "closed_until_ms",
+    "closed_by",
+    "revoked",
+    "set",
+    "data",
+];
+
 /// Stands before encoded bytes, because a pair without a value does not survive every way to the service.
 const MARK: char = '_';
 
 /// "Somebody": the lease is held and nobody has shown by whom. No random grant is nil.
 const SOMEBODY: u128 = 0;
+
+/// The most bytes that names and values may have together.
+/// <https://learn.microsoft.com/rest/api/storageservices/setting-and-retrieving-properties-and-metadata-for-blob-resources>
+pub(super) const LARGEST: usize = 8 * 1024;
 
 const TOKENS: RangeInclusive<u64> = 0..=FencingToken::MAX;
 const TERMS: RangeInclusive<u64> = 1..=MAX_TTL_MS;
@@ -114,9 +133,10 @@ pub(super) fn fresh(token: u64) -> Pairs {
     Pairs::from([field("format", 1), field("token", token)])
 }
 
-/// What an accepted claim leaves: all it has, nothing else of ours, and all that is not ours.
+/// What an accepted claim leaves: all it has, nothing of what an earlier one had, and all that is not ours.
 pub(super) fn claimed(before: &Pairs, claim: &Claim) -> Pairs {
-    let mut pairs = foreign(before);
+    let mut pairs = before.clone();
+    REPLACED.iter().for_each(|field| _ = pairs.remove(&name(field)));
     pairs.extend(fresh(claim.token));
     pairs.extend([text("grant", claim.grant.to_text()), field("ttl_ms", claim.ttl_ms)]);
     pairs.extend(claim.holder.as_ref().map(|holder| bytes("holder", holder.as_str().as_bytes())));
@@ -147,6 +167,13 @@ pub(super) fn burnt(before: &Pairs, token: u64) -> Pairs {
     let mut pairs = before.clone();
     pairs.extend([field("token", token)]);
     pairs
+}
+
+/// How many bytes the pairs have, and how many of them are not ours.
+pub(super) fn size(pairs: &Pairs) -> (usize, usize) {
+    let size = |(name, value): (&String, &String)| name.len() + value.len();
+    let foreign = pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    (pairs.iter().map(size).sum(), foreign.map(size).sum())
 }
 
 fn record(pairs: &Pairs) -> Result<Record, Unreadable> {
@@ -208,10 +235,6 @@ impl Fields<'_> {
         let by = self.number("closed_by", &ANY)?;
         Ok((for_ms.is_some() || until_ms.is_some()).then_some(Closed { for_ms, until_ms, by }))
     }
-}
-
-fn foreign(pairs: &Pairs) -> Pairs {
-    pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 fn name(field: &str) -> String {

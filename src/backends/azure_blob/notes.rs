@@ -18,7 +18,8 @@ pub(super) struct Notes(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     seen: HashMap<Name, Found>,
-    in_doubt: HashMap<Grant, Found>,
+    /// With the blob whose tag the request for the lease names, if it names one.
+    in_doubt: HashMap<Grant, Option<Found>>,
 }
 
 impl Notes {
@@ -38,19 +39,33 @@ impl Notes {
 
     /// A lease with this id is being asked for, of the blob as it was found. It is in doubt until it is settled.
     pub(super) fn asks_for(&self, grant: Grant, found: &Found) {
-        let mut inner = self.lock();
-        if inner.in_doubt.len() >= MOST {
-            inner.in_doubt.clear();
-        }
-        inner.in_doubt.insert(grant, found.clone());
+        self.doubts(grant, Some(found.clone()));
     }
 
-    pub(super) fn in_doubt(&self, grant: Grant) -> Option<Found> {
-        self.lock().in_doubt.get(&grant).cloned()
+    /// The same where the request names the lease that it takes the place of, and no tag.
+    pub(super) fn asks_to_take_up(&self, grant: Grant) {
+        self.doubts(grant, None);
+    }
+
+    pub(super) fn is_in_doubt(&self, grant: Grant) -> bool {
+        self.lock().in_doubt.contains_key(&grant)
+    }
+
+    /// The blob with the only tag under which a lease with this id can still be got.
+    pub(super) fn asked_of(&self, grant: Grant) -> Option<Found> {
+        self.lock().in_doubt.get(&grant).cloned().flatten()
     }
 
     pub(super) fn settled(&self, grant: Grant) {
         self.lock().in_doubt.remove(&grant);
+    }
+
+    fn doubts(&self, grant: Grant, asked_of: Option<Found>) {
+        let mut inner = self.lock();
+        if inner.in_doubt.len() >= MOST {
+            inner.in_doubt.clear();
+        }
+        inner.in_doubt.insert(grant, asked_of);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
