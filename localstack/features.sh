@@ -12,4 +12,4 @@
 #   the crate twice for nothing.
 CORE=testing,conformance,serde,__proptest,__broken
 CHECKED=$CORE,__model
-STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator
+STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator,__postgres
