@@ -109,12 +109,15 @@ async fn a_late_upsert_or_update_is_refused_and_an_equal_token_is_accepted() {
     assert!(accounts.set("42", 10, 7).await);
     assert!(accounts.set("42", 11, 7).await);
     assert!(accounts.update("42", 12, 7).await.unwrap());
-    assert!(accounts.update("42", 20, 8).await.unwrap());
+    assert!(accounts.set("42", 20, 8).await);
     assert!(!accounts.set("42", 99, 7).await);
     assert!(!accounts.update("42", 99, 7).await.unwrap());
-    assert_eq!(accounts.balance_and_fence("42").await, Some((20, 8)));
+    assert!(accounts.update("42", 30, 9).await.unwrap());
+    assert!(!accounts.set("42", 99, 8).await);
+    assert!(!accounts.update("42", 99, 8).await.unwrap());
+    assert_eq!(accounts.balance_and_fence("42").await, Some((30, 9)));
     let highest = leasehold::FencingToken::new(leasehold::FencingToken::MAX).unwrap().as_i64();
-    assert!(accounts.set("42", 30, highest).await);
+    assert!(accounts.set("42", 40, highest).await);
     assert!(!accounts.set("42", 99, highest - 1).await);
     tables.drop().await;
 }

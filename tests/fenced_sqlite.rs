@@ -77,10 +77,13 @@ fn a_late_upsert_or_update_is_refused_and_an_equal_token_is_accepted() {
     assert!(accounts.set("42", 10, 7));
     assert!(accounts.set("42", 11, 7));
     assert!(accounts.update("42", 12, 7));
-    assert!(accounts.update("42", 20, 8));
+    assert!(accounts.set("42", 20, 8));
     assert!(!accounts.set("42", 99, 7));
     assert!(!accounts.update("42", 99, 7));
-    assert_eq!(accounts.balance_and_fence("42"), Some((20, 8)));
+    assert!(accounts.update("42", 30, 9));
+    assert!(!accounts.set("42", 99, 8));
+    assert!(!accounts.update("42", 99, 8));
+    assert_eq!(accounts.balance_and_fence("42"), Some((30, 9)));
 }
 
 #[test]

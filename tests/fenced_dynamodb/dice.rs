@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use crate::ground::{n, s};
 
 /// The attributes that cases use: some contain the word SET, some are it.
-pub const NAMES: [&str; 8] = ["total", "offset", "set", "SET", "setting", "re set", "tags", "list"];
+pub const NAMES: [&str; 8] = ["total", "asset", "set", "SET", "setting", "re set", "tags", "list"];
 
 #[derive(Clone, Debug)]
 pub struct Dice(Vec<u8>);
@@ -80,11 +80,12 @@ impl Expressions {
 
     /// By a placeholder, which may look like the keyword or like one of the fence's own, or bare where that is allowed.
     fn name(&mut self, dice: &mut Dice, name: &str) -> String {
-        if matches!(name, "setting" | "tags") && dice.below(2) == 0 {
+        if matches!(name, "asset" | "setting" | "tags") && dice.below(2) == 0 {
             return name.to_owned();
         }
         let at = NAMES.iter().position(|known| *known == name).expect("one of the names");
-        let forms = [format!("#n{at}"), format!("#set{at}"), format!("#lh_fence{}", "_".repeat(at))];
+        let forms =
+            [format!("#n{at}"), format!("#n{at}_set"), format!("#set{at}"), format!("#lh_fence{}", "_".repeat(at))];
         let placeholder = dice.of(&forms).clone();
         self.names.insert(placeholder.clone(), name.to_owned());
         placeholder
@@ -92,7 +93,12 @@ impl Expressions {
 
     fn value(&mut self, dice: &mut Dice, value: AttributeValue) -> String {
         let at = self.values.len();
-        let forms = [format!(":v{at}"), format!(":set{at}"), format!(":lh_fence_token{}", "_".repeat(at))];
+        let forms = [
+            format!(":v{at}"),
+            format!(":v{at}_set"),
+            format!(":set{at}"),
+            format!(":lh_fence_token{}", "_".repeat(at)),
+        ];
         let placeholder = dice.of(&forms).clone();
         self.values.insert(placeholder.clone(), value);
         placeholder
