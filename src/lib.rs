@@ -34,7 +34,7 @@
 //! | to wait, but not for ever | [`Leases::acquire_within`] |
 //! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
-//! | to refuse late writes | [`Held::token`] at the resource; inside a process [`Fence`] |
+//! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, the statements of `docs/fencing.md`; inside a process [`Fence`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
 //! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
@@ -77,13 +77,13 @@ mod time;
 mod types;
 
 pub use backends::memory::MemoryStore;
-pub use fence::{Fence, Stale};
+pub use fence::Fence;
 pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
 pub use types::{
-    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, StepDown,
-    Unreadable, Written,
+    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, Stale,
+    StepDown, Unreadable, Written,
 };
 // The words of the store contract; documented in `store`.
 #[doc(hidden)]
@@ -148,7 +148,9 @@ pub mod azure_blob {
 pub mod dynamodb {
     pub use aws_sdk_dynamodb;
 
-    pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
+    pub use crate::backends::dynamodb::{
+        DynamoDbStore, DynamoDbStoreBuilder, Fenced, FencedError, FencedWrite, Refusal, SortKey, create_table,
+    };
 }
 
 /// Leases in a SQLite file (feature `sqlite`).
