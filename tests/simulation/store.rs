@@ -220,10 +220,8 @@ impl Store for Line {
         self.world.checks(|checks| checks.vacate_sent(vacate));
         let (body, process) = (vacate.clone(), self.process);
         let answer = self.through(false, move |world| world.vacate(process, &body)).await;
-        if let Ok(Timed { value: Vacated::Vacated, .. }) = &answer {
-            if vacate.burn {
-                self.world.checks(|checks| checks.settled(vacate.grant));
-            }
+        if vacate.burn && matches!(&answer, Ok(Timed { value: Vacated::Vacated, .. })) {
+            self.world.checks(|checks| checks.settled(vacate.grant));
         }
         answer
     }
