@@ -222,9 +222,9 @@ impl Store for Line {
         let answer = self.through(false, move |world| world.vacate(process, &body)).await;
         if let Ok(Timed { value, .. }) = &answer {
             self.world.checks(|checks| checks.closing_answered(vacate, value));
-            if vacate.burn && *value == Vacated::Vacated {
-                self.world.checks(|checks| checks.settled(vacate.grant));
-            }
+        }
+        if vacate.burn && matches!(&answer, Ok(Timed { value: Vacated::Vacated, .. })) {
+            self.world.checks(|checks| checks.settled(vacate.grant));
         }
         answer
     }
