@@ -14,6 +14,8 @@ pub struct Observer {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Seen {
     version: Version,
+    /// Whether somebody held it: a tag is the same before and after a release.
+    held: bool,
     /// The receipt of the first answer that showed this write.
     since: Stamp,
     /// How long it must have been watched; `None`: watching never opens it.
@@ -77,7 +79,8 @@ impl Observer {
     }
 
     fn watch(&mut self, version: &Version, record: Option<&Record>, now: &Stamp, clocks: &Clocks) {
-        if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version)) {
+        let held = record.is_some_and(|record| record.grant.is_some());
+        if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version) && seen.held == held) {
             return;
         }
         let since = match &self.seen {
@@ -91,6 +94,7 @@ impl Observer {
         };
         self.seen = Some(Seen {
             version: version.clone(),
+            held,
             since,
             watch: watch.map(|ms| clocks.watch(ms)),
             until: until_ms.map(|ms| clocks.units(ms)),
@@ -188,6 +192,9 @@ mod tests {
         }
         let closed = Some(Closed { for_ms: Some(100), until_ms: None, by: Some(7) });
         let closed = tagged(Record { grant: None, closed, ..held(1) });
+        // The same observer that has seen it held, with its closing on the way.
+        assert!(matches!(observer.judge(&closed, &at(5000), None, &CLOCKS), Judgement::NotYet(_)));
+        assert!(matches!(observer.judge(&closed, &at(5101), None, &CLOCKS), Judgement::Claimable(_)));
         let mut observer = Observer::default();
         assert!(matches!(observer.judge(&closed, &at(0), None, &CLOCKS), Judgement::NotYet(_)));
         assert!(matches!(observer.judge(&closed, &at(101), None, &CLOCKS), Judgement::Claimable(_)));

@@ -216,11 +216,14 @@ impl Link {
     /// A success counts only if the lease that it tells of is ours: Azurite renews with a foreign id what has expired.
     async fn hold(&self, op: Op, request: Request, grant: Grant) -> Answer<Said<()>> {
         let reply = self.send(op, request).await?;
-        let said = reply.said.and_then(|response| {
-            let held = header(response.headers(), "x-ms-lease-id").map(str::to_ascii_lowercase);
-            let ours = held == Some(grant.to_text()) || Broken::AzureAnyLeaseId.on();
-            if ours { Ok(()) } else { Err(Refusal::NotYours) }
-        });
+        let said = match &reply.said {
+            Ok(response) => {
+                let held = header(response.headers(), "x-ms-lease-id").ok_or_else(|| self.garbled(op, &reply))?;
+                let ours = held.eq_ignore_ascii_case(&grant.to_text()) || Broken::AzureAnyLeaseId.on();
+                if ours { Ok(()) } else { Err(Refusal::NotYours) }
+            }
+            Err(refusal) => Err(*refusal),
+        };
         Ok(Timed::dated(said, reply.date_ms))
     }
 

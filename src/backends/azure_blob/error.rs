@@ -70,7 +70,7 @@ impl Op {
     fn permission(self) -> (&'static str, &'static str) {
         match self {
             Self::GetProperties => ("containers/blobs/read", "read"),
-            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create"),
+            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create or write"),
             Self::ListBlobs => ("containers/blobs/read", "list"),
             Self::GetContainer => ("containers/read", "read of an account SAS"),
             Self::CreateContainer => ("containers/write", "create of an account SAS"),
@@ -113,6 +113,10 @@ fn unless(left: bool) -> Applied {
 
 fn unanswered(error: &azure_core::Error, left: bool) -> (StoreErrorKind, Applied, &'static str) {
     match error.kind() {
+        ErrorKind::Credential if !left && in_passing(error) => {
+            let what = "no request was sent, because the identity service gave no token in time; try again later";
+            (StoreErrorKind::Unavailable, Applied::No, what)
+        }
         ErrorKind::Credential if !left => {
             let what = "no request was sent, because the credential gave no token; check it, and try again later";
             (StoreErrorKind::Denied, Applied::No, what)
@@ -129,6 +133,17 @@ fn unanswered(error: &azure_core::Error, left: bool) -> (StoreErrorKind, Applied
         }
         _ => (StoreErrorKind::Unavailable, Applied::Unknown, "the request failed; try again later"),
     }
+}
+
+/// Whether the identity service was out of reach or out of order, so that a token may come later by itself.
+fn in_passing(error: &azure_core::Error) -> bool {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let mut kinds = causes.filter_map(|cause| cause.downcast_ref::<azure_core::Error>()).map(azure_core::Error::kind);
+    kinds.any(|kind| match kind {
+        ErrorKind::Connection | ErrorKind::Io => true,
+        ErrorKind::HttpResponse { status, .. } => matches!(u16::from(*status), 408 | 429 | 500..),
+        _ => false,
+    })
 }
 
 /// A status that stands here is one with which the service rejects a request before it writes. What a proxy says, or a
@@ -202,6 +217,21 @@ mod tests {
         assert!(denied.message.contains("blobs/write") && denied.message.contains("Lease Blob"), "{denied}");
         let expired = answered(Op::SetMetadata, 403, "AuthenticationFailed");
         assert_eq!((expired.kind, expired.applied), (StoreErrorKind::Denied, Applied::No));
+    }
+
+    #[test]
+    fn a_token_that_may_come_later_is_tried_again_and_one_that_is_refused_is_not() {
+        let place = Place { container: "https://acct.blob.core.windows.net/leases".into() };
+        for (cause, kind) in [
+            (ErrorKind::Io, StoreErrorKind::Unavailable),
+            (ErrorKind::Connection, StoreErrorKind::Unavailable),
+            (ErrorKind::Other, StoreErrorKind::Denied),
+        ] {
+            let cause = azure_core::Error::with_message(cause, "why");
+            let error = azure_core::Error::with_error(ErrorKind::Credential, cause, "no token");
+            let error = failed(Op::RenewLease, &place, Failure::NoAnswer { error, left: false });
+            assert_eq!((error.kind, error.applied), (kind, Applied::No));
+        }
     }
 
     #[test]

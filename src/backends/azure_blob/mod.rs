@@ -13,6 +13,7 @@ mod open;
 mod operator;
 mod shared_key;
 mod talk;
+mod token;
 mod vacate;
 
 use std::fmt;

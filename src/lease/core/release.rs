@@ -70,7 +70,17 @@ impl Core {
             close.until_ms = self.end_of_closing(close.for_ms).await;
         }
         let answer = match ended {
-            Ended::Released => self.send_release(owed.close.clone()).await?,
+            Ended::Released => match self.send_release(owed.close.clone()).await {
+                // The store will never take what it was to be closed with: it is released, and closed by nothing.
+                Err(error) if owed.close.is_some() && error.kind() == ErrorKind::Invalid => {
+                    owed.close = None;
+                    self.send_release(None).await?;
+                    owed.settled = true;
+                    self.lock().release_answered = true;
+                    return Err(error.written_if(Written::No));
+                }
+                answer => answer?,
+            },
             // A lost lease sends one release for others' sake; nothing hangs on it.
             _ if self.is_worth_a_release(&ended) => self.send_release(None).await.unwrap_or(Released::Done),
             _ => Released::Done,
