@@ -36,18 +36,19 @@ impl Talk<'_> {
             // A release of this grant is on its way, and must not find it granted.
             return self.view_without(claim.grant).await.map(Claimed::Refused);
         }
-        let mut known = self.shared.notes.take(self.name).filter(|found| !in_doubt && serves(found, claim));
+        let mut known = self.shared.notes.take(self.name).filter(|seen| !in_doubt && serves(seen.as_ref(), claim));
         for _ in 0..ROUNDS {
-            let found = match known.take() {
+            let seen = match known.take() {
+                Some(seen) => seen,
+                None => self.look().await?,
+            };
+            let found = match seen {
                 Some(found) => found,
-                None => match self.look().await? {
+                None if claim.expect != Expect::Vacant => return Ok(Claimed::Refused(View::absent())),
+                // Created free, with token 0: that grants nothing yet.
+                None => match self.create(metadata::fresh(0)).await? {
                     Some(found) => found,
-                    None if claim.expect != Expect::Vacant => return Ok(Claimed::Refused(View::absent())),
-                    // Created free, with token 0: that grants nothing yet.
-                    None => match self.create(metadata::fresh(0)).await? {
-                        Some(found) => found,
-                        None => continue,
-                    },
+                    None => continue,
                 },
             };
             let ruling = rule(&found, claim, in_doubt);
@@ -167,10 +168,13 @@ impl Talk<'_> {
     }
 }
 
-/// Whether a blob that was seen earlier may be claimed without looking again: it was free then, and the tag tells
-/// whether it has been written since. (Not whether it has been leased; but then the lease is refused.)
-fn serves(found: &Found, claim: &Claim) -> bool {
-    !found.state.is_held() && matches!(rule(found, claim, false), Ruling::Lease)
+/// Whether what was seen earlier may be claimed without looking again: there was no blob, or it was free, and the tag
+/// tells whether it has been written since. (Not whether it has been leased; but then the lease is refused.)
+fn serves(seen: Option<&Found>, claim: &Claim) -> bool {
+    match seen {
+        Some(found) => !found.state.is_held() && matches!(rule(found, claim, false), Ruling::Lease),
+        None => claim.expect == Expect::Vacant,
+    }
 }
 
 fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {

@@ -18,7 +18,8 @@ pub(super) struct Notes(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    seen: HashMap<Name, Found>,
+    /// `None`: there was no blob.
+    seen: HashMap<Name, Option<Found>>,
     /// With the blob whose tag the request for the lease names, if it names one.
     in_doubt: HashMap<Grant, Option<Found>>,
     /// The claims of which a lease was given back, or is being given back.
@@ -29,14 +30,14 @@ struct Inner {
 
 impl Notes {
     /// The blob is like this now, as far as is known.
-    pub(super) fn saw(&self, name: &Name, found: Found) {
+    pub(super) fn saw(&self, name: &Name, found: impl Into<Option<Found>>) {
         let mut inner = self.lock();
         make_room(&mut inner.seen);
-        inner.seen.insert(name.clone(), found);
+        inner.seen.insert(name.clone(), found.into());
     }
 
-    /// Takes what is known of the blob: who uses it learns whether it was still so, and says.
-    pub(super) fn take(&self, name: &Name) -> Option<Found> {
+    /// Takes what is known of the blob, if anything is: who uses it learns whether it was still so, and says.
+    pub(super) fn take(&self, name: &Name) -> Option<Option<Found>> {
         self.lock().seen.remove(name)
     }
 
