@@ -42,8 +42,6 @@ pub enum Fault {
     FleetSkew,
     /// A future of the API is dropped at some await.
     Cancel,
-    /// A future of the API is not polled for a while.
-    Stall,
     /// A request is sent while all clocks of a machine freeze; only claims of manual clients with one worker.
     FreezeInClaim,
     /// All clocks of an idle machine freeze; only where the margin covers what the date check lets pass.
@@ -57,6 +55,9 @@ pub enum Fault {
     RateChange,
     Crash,
     Operator,
+    /// A future of the API is not polled for a while. Not drawn here: a verb is one request, and the others, which the
+    /// rarest of the broken rules needs together, would be rarer for it.
+    Stall,
 }
 
 impl Plan {
@@ -107,7 +108,7 @@ impl Plan {
 }
 
 impl Fault {
-    pub const ALL: [Fault; 22] = [
+    pub const ALL: [Fault; 21] = [
         Self::RequestLost,
         Self::AnswerLost,
         Self::Delay,
@@ -119,7 +120,6 @@ impl Fault {
         Self::Denied,
         Self::FleetSkew,
         Self::Cancel,
-        Self::Stall,
         Self::FreezeInClaim,
         Self::FreezeIdle,
         Self::Partition,
@@ -145,7 +145,7 @@ impl Theme {
             (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
             (Self::Closing, Fault::AnswerLost | Fault::SlowAnswer | Fault::RequestLost) => maybe(250),
             (Self::Closing, Fault::Cancel | Fault::Duplicate | Fault::Operator) => maybe(100),
-            (_, Fault::RequestLost | Fault::Cancel | Fault::Stall | Fault::RateChange | Fault::Pause) => maybe(10),
+            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause) => maybe(10),
             _ => 0,
         }
     }

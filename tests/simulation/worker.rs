@@ -144,7 +144,8 @@ impl Worker {
             if self.chance.per_mille(150) {
                 // A lease that was handed over brings the payload of the one before it.
                 let older = self.set_data(held, self.world.next_id());
-                match self.chance.per_mille(300) {
+                match self.world.plan.often(Fault::Stall) > 0 && self.chance.per_mille(300) {
+                    // The one that is left alone goes on when the other is stored.
                     true => _ = tokio::join!(older, self.set_data(held, self.world.next_id())),
                     false => older.await,
                 }
@@ -232,7 +233,7 @@ impl Worker {
     }
 
     pub fn cancel(&self) -> Cancel {
-        if self.happens(Fault::Stall) {
+        if self.world.plan.often(Fault::Stall) > 0 && self.happens(Fault::Stall) {
             return Cancel::Stalls(self.chance.between(1, 8) as u32, self.chance.up_to(self.plan.ttl * 2));
         }
         if !self.happens(Fault::Cancel) {
