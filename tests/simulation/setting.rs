@@ -71,6 +71,7 @@ impl Plan {
             Theme::Deadline,
             Theme::Closing,
             Theme::Idle,
+            Theme::Idle,
         ]);
         let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
         let clients = (0..chance.between(2, 4))

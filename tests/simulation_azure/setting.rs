@@ -114,6 +114,7 @@ impl Plan {
             Theme::Anything,
             Theme::Deadline,
             Theme::Deadline,
+            Theme::Closing,
             Theme::Idle,
         ]);
         let ttls = chance.of(&[&[15u64][..], &[15], &[20], &[15, 30], &[15, 20, 60]]);
@@ -142,7 +143,13 @@ impl Plan {
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
-        self.setting.busy_after_expiry + self.setting.term_ends_late_by
+        self.setting.busy_after_expiry + self.setting.term_ends_late_by + self.longest_closing()
+    }
+
+    /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
+    pub fn unseen(&self) -> Duration {
+        let freezes = self.often(Fault::FreezeIdle) > 0;
+        if freezes { Duration::from_secs(3) + self.longest_ttl() / 6 } else { Duration::ZERO }
     }
 }
 
