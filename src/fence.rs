@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::types::FencingToken;
+use crate::types::{FencingToken, Stale};
 
 /// Remembers the highest token that a resource has seen, and refuses lower ones (I7).
 ///
@@ -26,17 +26,6 @@ use crate::types::FencingToken;
 #[derive(Debug, Default)]
 pub struct Fence {
     highest: AtomicU64,
-}
-
-/// A token lower than one that the resource has seen: its holder is not the newest. Stop, and do not try again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stale fencing token {token}: the resource has seen {highest}; this holder was replaced and must stop")]
-#[non_exhaustive]
-pub struct Stale {
-    /// The token that was refused.
-    pub token: FencingToken,
-    /// The highest that the resource has seen.
-    pub highest: FencingToken,
 }
 
 impl Fence {

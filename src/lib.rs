@@ -76,13 +76,13 @@ mod time;
 mod types;
 
 pub use backends::memory::MemoryStore;
-pub use fence::{Fence, Stale};
+pub use fence::Fence;
 pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
 pub use types::{
-    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, StepDown,
-    Unreadable, Written,
+    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, Stale,
+    StepDown, Unreadable, Written,
 };
 // The words of the store contract; documented in `store`.
 #[doc(hidden)]

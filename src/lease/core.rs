@@ -160,7 +160,7 @@ impl Core {
     }
 
     pub(super) fn proof(&self) -> Proof {
-        Proof::new(self.name.clone(), self.token, self.grant)
+        Proof::new(self.client.description.identity.clone(), self.name.clone(), self.token, self.grant)
     }
 
     /// A new renewal body, if one may be sent now.

@@ -83,6 +83,8 @@ pub enum Operation {
     Ask,
     /// Shutting the client down.
     Shutdown,
+    /// Making a condition for a write of the caller's own.
+    Fence,
 }
 
 /// Whether the call has changed the store.
@@ -256,6 +258,7 @@ impl fmt::Display for Operation {
             Self::Force => "force",
             Self::Ask => "ask",
             Self::Shutdown => "shutdown",
+            Self::Fence => "fence",
         })
     }
 }
