@@ -34,7 +34,7 @@
 //! | to wait, but not for ever | [`Leases::acquire_within`] |
 //! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
-//! | to refuse late writes | [`Held::token`] at the resource; inside a process [`Fence`] |
+//! | to refuse late writes | [`Held::token`] at the resource: [`fence::raise`] for an object, [`Fence`] inside a process |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
 //! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
@@ -65,7 +65,7 @@
 //! the contract and `backends` keep it; `lease` performs what `protocol` decides. `tests/layering` enforces the arrows.
 
 mod backends;
-mod fence;
+pub mod fence;
 mod lease;
 #[doc(hidden)]
 pub mod protocol;

@@ -52,6 +52,10 @@ fn control(broken: Broken) -> Control {
         | Broken::AzureBreakAtOnce
         | Broken::AzureAnyLeaseId
         | Broken::AzureCleanupWithoutBurn => Blind("the Azure store's own: its own tests notice them"),
+        Broken::FenceAdmitsLower
+        | Broken::FenceTakesTheSameTag
+        | Broken::FenceWithoutWriteIds
+        | Broken::FenceRaiseOfOwnTokenIsNoWrite => Blind("rules of the fence at an object: tests/fence_objects.rs"),
         Broken::ClosedIdentityWithoutToken => Blind(NO_CLOSING),
         Broken::BurnClearsClosed => Blind(NO_CLOSING),
         Broken::ClosingNotMineIsSuccess => Blind(NO_CLOSING),
