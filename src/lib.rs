@@ -93,7 +93,9 @@ pub use types::*;
 pub mod azure_blob {
     pub use azure_core;
 
-    pub use crate::backends::azure_blob::{AzureBlobStore, AzureBlobStoreBuilder, Credential};
+    pub use crate::backends::azure_blob::{
+        AzureBlobStore, AzureBlobStoreBuilder, Credential, FencedBlob, FencedBlobBuilder, RaisedBlob,
+    };
 }
 
 /// Leases in a DynamoDB table (feature `dynamodb`).

@@ -224,6 +224,12 @@ impl<O: Tagged> Raised<O> {
         self.token
     }
 
+    /// The tag that the next write is sent over.
+    #[cfg_attr(not(feature = "azure-blob"), allow(dead_code, reason = "for reads under the same tag"))]
+    pub(crate) fn tag(&self) -> Option<&O::Tag> {
+        self.found.tag.as_ref()
+    }
+
     /// The object.
     pub fn object(&self) -> &O {
         &self.object
