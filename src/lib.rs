@@ -88,9 +88,58 @@ pub use types::{
 #[doc(hidden)]
 pub use types::*;
 
-/// Leases in an Azure Blob container (feature `azure-blob`).
 #[cfg(feature = "azure-blob")]
 pub mod azure_blob {
+    //! Leases in an Azure Blob container (feature `azure-blob`).
+    //!
+    //! A lease is a native lease of a blob, for 15 to 60 whole seconds, with the record in the blob's metadata. The blob
+    //! is empty, unless its holder writes it.
+    //! The service judges when it is over. `docs/stores/azure-blob.md` says what is stored, what it costs, and what an
+    //! ask, a revocation and a hand-over are there.
+    //!
+    //! ```no_run
+    //! use std::sync::Arc;
+    //! use std::time::Duration;
+    //!
+    //! use leasehold::azure_blob::azure_core::credentials::TokenCredential;
+    //! use leasehold::azure_blob::{AzureBlobStore, Credential};
+    //! use leasehold::{Error, Leases};
+    //!
+    //! // credential: azure_identity::ManagedIdentityCredential::new(None)?, or another of that crate
+    //! async fn report(credential: Arc<dyn TokenCredential>) -> Result<(), Error> {
+    //!     let container = "https://billing.blob.core.windows.net/leases";
+    //!     let store = AzureBlobStore::open(container, Credential::token(credential)).await?;
+    //!     let leases = Leases::builder(store).prefix("billing/").holder("billing-3").build()?;
+    //!     leases.acquire("orders/eu").await?.run(|held| async move { held.ensure(Duration::from_secs(5)).await }).await
+    //! }
+    //! ```
+    //!
+    //! # Which door do I take?
+    //!
+    //! | you have | take |
+    //! |---|---|
+    //! | a container, and a role that may read its properties | [`AzureBlobStore::open`] |
+    //! | a function, or a shared access signature of one container: neither may look at the container | [`AzureBlobStore::builder`], then [`unverified`](AzureBlobStoreBuilder::unverified) |
+    //! | Azurite, a test, first steps | [`AzureBlobStore::builder`], [`create_container`](AzureBlobStoreBuilder::create_container), then [`open`](AzureBlobStoreBuilder::open) |
+    //! | a proxy, or certificates of your own | [`AzureBlobStore::builder`], [`http_client`](AzureBlobStoreBuilder::http_client) |
+    //! | state that only the holder may write | [`AzureBlobStore::write_content`]: in the lease's own blob, guarded by the service |
+    //! | a blob of your own that late writes must not reach, under a lease of any store | [`FencedBlob`] |
+    //!
+    //! # Credentials
+    //!
+    //! [`Credential::token`] takes any credential of `azure_identity`, over https only. [`Credential::sas`] and
+    //! [`Credential::in_url`] are a shared access signature; it ends when it says, and a store cannot be given another.
+    //! [`Credential::shared_key`] is for Azurite and development accounts. None of them shows itself in `Debug`, errors
+    //! or logs of this library.
+    //!
+    //! # Errors
+    //!
+    //! [`Misconfigured`](crate::ErrorKind::Misconfigured): no such container, or a URL and a credential that do not
+    //! fit. [`Denied`](crate::ErrorKind::Denied): the text names the request and the permission that is missing.
+    //! [`Invalid`](crate::ErrorKind::Invalid): a term that is not 15 to 60 whole seconds, when the client is built.
+    //! [`Unavailable`](crate::ErrorKind::Unavailable): throttled, out of order, away, or no answer within 10 s (content: 60 s); the
+    //! client has asked again already. While a lease is held none of these is a loss.
+
     pub use azure_core;
 
     pub use crate::backends::azure_blob::{
@@ -113,9 +162,14 @@ pub mod sqlite {
 }
 
 /// The code of the README, which is compiled.
-#[cfg(all(doctest, feature = "dynamodb"))]
+#[cfg(all(doctest, feature = "dynamodb", feature = "azure-blob"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code of `docs/stores/azure-blob.md`, which is compiled.
+#[cfg(all(doctest, feature = "azure-blob"))]
+#[doc = include_str!("../docs/stores/azure-blob.md")]
+struct AzureBlobPage;
 
 /// The programs of `docs/programs.md`, which are tests.
 #[cfg(all(doctest, feature = "testing", feature = "serde"))]

@@ -141,6 +141,22 @@ async fn set_data_is_unknown_at_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_payload_that_the_store_will_never_take_is_an_error_and_the_lease_goes_on_without_it() {
+    let (store, _clock, leases, lease) = held().await;
+    lease.held().set_data(b"one").await.unwrap();
+    let refused = store.on(Verb::Renew).fault(Fault::Fail(StoreErrorKind::Invalid));
+    let error = lease.held().set_data(b"too much").await.unwrap_err();
+    assert_eq!((error.kind(), error.written()), (ErrorKind::Invalid, Written::No));
+    sleep(3 * TTL).await;
+    assert_eq!((lease.held().state(), refused.times()), (State::Held, 1), "not sent again");
+    assert_eq!(leases.inspect("job").await.unwrap().data.unwrap().as_bytes(), b"one");
+    lease.held().set_data(b"two").await.unwrap();
+    assert_eq!(leases.inspect("job").await.unwrap().data.unwrap().as_bytes(), b"two");
+    let handover = lease.into_handover().await.unwrap();
+    assert_eq!(leases.resume(handover).await.unwrap().held().state(), State::Held);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_newer_of_two_payloads_wins() {
     let (store, _clock, leases, lease) = held().await;
     let slow = store.on(Verb::Renew).fault(Fault::AnswerLate(SECOND));

@@ -47,6 +47,8 @@ struct Inner {
     data_sent: Option<Data>,
     data_stored: Option<Data>,
     asked: Option<StepDown>,
+    /// Why the store will not take a payload.
+    data_refusal: Option<Arc<str>>,
     /// What the last failed renewal said.
     cause: Option<Arc<str>>,
     taken_by: Option<Label>,
@@ -83,6 +85,7 @@ impl Core {
                 data_stored: data.clone(),
                 data,
                 asked: None,
+                data_refusal: None,
                 cause: None,
                 taken_by: None,
                 handed_over: false,
@@ -207,6 +210,9 @@ impl Core {
             }
             Err(error) => {
                 inner.cause = Some(error.message.as_str().into());
+                if error.kind == StoreErrorKind::Invalid {
+                    inner.refuse_data();
+                }
                 let slow_down = error.kind == StoreErrorKind::Throttled;
                 let failed = RenewalAnswer::Failed { slow_down };
                 inner.hold.answered(version, failed, now, &time, &self.rules, jitter);
@@ -282,6 +288,12 @@ impl Core {
 
     pub(super) fn data_accepted(&self) -> u32 {
         self.lock().hold.data_accepted()
+    }
+
+    /// The number of the newest payload that the store will never take, and why.
+    pub(super) fn data_refused(&self) -> (u32, Option<Arc<str>>) {
+        let inner = self.lock();
+        (inner.hold.data_refused(), inner.data_refusal.clone())
     }
 
     /// It is lost for a reason from outside.
@@ -360,6 +372,19 @@ impl Inner {
                 self.asked = asked.clone().filter(|asked| asked.token == token.as_u64());
             }
             Renewed::Refused(view) => self.see_holder(view),
+        }
+    }
+
+    /// The request itself is wrong, and the payload is all that a caller has put into it: without it the lease is renewed.
+    fn refuse_data(&mut self) {
+        let refused = self.hold.data_refused();
+        self.hold.refuse_data();
+        if self.hold.data_refused() == refused {
+            return;
+        }
+        self.data_refusal.clone_from(&self.cause);
+        if !self.hold.has_new_data() {
+            self.data.clone_from(&self.data_stored);
         }
     }
 

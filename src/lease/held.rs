@@ -123,8 +123,9 @@ impl Held {
     /// It tries until the payload is known to be stored, or the lease has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`] when it is too large. [`ErrorKind::Lost`] when the lease is lost before the payload is
-    /// known to be stored; then [`Error::written`] may be [`Written::Unknown`].
+    /// [`ErrorKind::Invalid`] when it is too large, also where the store has no room for it beside what others keep
+    /// there: then the lease is renewed without it, and the payload before it stays. [`ErrorKind::Lost`] when the lease
+    /// is lost before the payload is known to be stored; then [`Error::written`] may be [`Written::Unknown`].
     ///
     /// # Cancel safety
     /// Not undone: the next renewals carry the payload all the same.
@@ -139,6 +140,11 @@ impl Held {
             self.core.renew_now().await;
             if self.core.data_accepted() >= number {
                 return Ok(());
+            }
+            let (refused, why) = self.core.data_refused();
+            if refused >= number {
+                let why = why.as_deref().unwrap_or("the store does not take it");
+                return Err(self.error(ErrorKind::Invalid, Operation::SetData, why));
             }
             self.still_held(Operation::SetData).map_err(|error| error.written_if(Written::Unknown))?;
             let pause = self.core.rules.pause(1, self.core.client.jitter());

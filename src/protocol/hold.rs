@@ -115,6 +115,8 @@ struct Sent {
 struct Payload {
     newest: u32,
     accepted: u32,
+    /// The store will never take it.
+    refused: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -215,7 +217,7 @@ impl Hold {
         let again = Broken::RenewalBodySentAgain.on() && self.failures > 0 && self.version > 1;
         self.version = self.version.saturating_add(u64::from(!again));
         let expires_at = expires_at(now, time, rules);
-        let with_data = rules.data_in_every_renewal || self.data.newest > self.data.accepted;
+        let with_data = rules.data_in_every_renewal || self.has_new_data();
         self.under_way = Some(Sent {
             version: self.version,
             at: *now,
@@ -295,6 +297,23 @@ impl Hold {
     /// The number of the newest payload that is known to be stored.
     pub fn data_accepted(&self) -> u32 {
         self.data.accepted
+    }
+
+    /// The store has said that it will never take the payload of the renewal under way: later bodies do without.
+    pub fn refuse_data(&mut self) {
+        if let Some(sent) = self.under_way.as_ref().filter(|sent| sent.data > self.data.accepted) {
+            self.data.refused = self.data.refused.max(sent.data);
+        }
+    }
+
+    /// The number of the newest payload that the store will never take.
+    pub fn data_refused(&self) -> u32 {
+        self.data.refused
+    }
+
+    /// Whether the next renewal has a payload to carry.
+    pub fn has_new_data(&self) -> bool {
+        self.data.newest > self.data.accepted.max(self.data.refused)
     }
 
     /// How many renewals have counted so far.

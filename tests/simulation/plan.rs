@@ -1,4 +1,4 @@
-//! What a seed stands for: the clients, the store, and which faults happen.
+//! What a seed stands for: the clients, their store, and which faults happen. `setting` draws it.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use leasehold::{Renewal, Takeover};
 
 use super::chance::Chance;
+use super::setting::{Fault, Setting};
 
 /// Everything that is drawn before a run begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
     pub theme: Theme,
-    pub store: StoreKind,
+    pub setting: Setting,
     pub names: usize,
     pub clients: Vec<ClientPlan>,
     /// How often each fault happens, in thousandths of its occasions; 0: not in this run.
     pub faults: Vec<(Fault, u64)>,
     /// The longest ordinary way to the store, one way.
     pub latency: Duration,
-    pub renew_batch: usize,
     /// For how long faults happen.
     pub lasts: Duration,
 }
@@ -38,17 +38,10 @@ pub struct ClientPlan {
     pub wall_ahead: i64,
     /// How long its workers hold, at the longest.
     pub holds: Duration,
-}
-
-/// Who judges expiry, and whether there is store time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
-    /// Clients judge; answers carry a date.
-    Dated,
-    /// Clients judge, by observation alone.
-    Undated,
-    /// The store judges by its own clock.
-    Judging,
+    /// How many of ten leases it hands over.
+    pub hands_over: u64,
+    /// How many of a thousand acquires take up a hand-over, if there is one.
+    pub takes_up: u64,
 }
 
 /// Faults drawn without a plan seldom meet at the moment that matters.
@@ -62,104 +55,7 @@ pub enum Theme {
     Idle,
 }
 
-/// What can go wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    RequestLost,
-    AnswerLost,
-    /// Either way takes up to five terms.
-    Delay,
-    /// An answer takes nearly as long as the client waits.
-    SlowAnswer,
-    /// A second copy arrives later.
-    Duplicate,
-    Throttle,
-    FailBefore,
-    FailAfter,
-    Denied,
-    /// The machines of the store's fleet differ by up to a second from true time.
-    FleetSkew,
-    /// A future of the API is dropped at some await.
-    Cancel,
-    /// A request is sent while all clocks of a machine freeze; only claims of manual clients with one worker.
-    FreezeInClaim,
-    /// All clocks of an idle machine freeze; only where the margin covers what the date check lets pass.
-    FreezeIdle,
-    // Those of the world, which happen at moments of their own.
-    Partition,
-    StoreAway,
-    Pause,
-    Suspend,
-    WallJump,
-    RateChange,
-    Crash,
-    Operator,
-}
-
-impl Fault {
-    pub const ALL: [Fault; 21] = [
-        Self::RequestLost,
-        Self::AnswerLost,
-        Self::Delay,
-        Self::SlowAnswer,
-        Self::Duplicate,
-        Self::Throttle,
-        Self::FailBefore,
-        Self::FailAfter,
-        Self::Denied,
-        Self::FleetSkew,
-        Self::Cancel,
-        Self::FreezeInClaim,
-        Self::FreezeIdle,
-        Self::Partition,
-        Self::StoreAway,
-        Self::Pause,
-        Self::Suspend,
-        Self::WallJump,
-        Self::RateChange,
-        Self::Crash,
-        Self::Operator,
-    ];
-}
-
 impl Plan {
-    pub fn of(seed: u64) -> Self {
-        let chance = Chance::new(seed, 1);
-        let theme = chance.of(&[
-            Theme::Anything,
-            Theme::Anything,
-            Theme::Anything,
-            Theme::Deadline,
-            Theme::Deadline,
-            Theme::Idle,
-        ]);
-        let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
-        let clients = (0..chance.between(2, 4))
-            .map(|_| ClientPlan::draw(&chance, ttls).suited(theme, &chance))
-            .collect::<Vec<_>>();
-        let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
-        let calm = chance.between(0, 4);
-        let stores = [StoreKind::Dated, StoreKind::Dated, StoreKind::Undated, StoreKind::Judging];
-        let faults = |fault| match theme {
-            Theme::Anything => likelihood(&chance, calm),
-            _ => theme.likelihood(fault, &chance),
-        };
-        Self {
-            seed,
-            theme,
-            store: if theme == Theme::Idle { StoreKind::Dated } else { chance.of(&stores) },
-            names: chance.of(&[1, 1, 2]),
-            faults: Fault::ALL.into_iter().map(|fault| (fault, faults(fault))).collect(),
-            latency: Duration::from_millis(match theme {
-                Theme::Anything => chance.of(&[0, 5, 50, 300]),
-                _ => chance.of(&[0, 5]),
-            }),
-            renew_batch: chance.of(&[1, 1, 2, 100]),
-            lasts: longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 },
-            clients,
-        }
-    }
-
     /// How often this fault happens, in thousandths of its occasions.
     pub fn often(&self, fault: Fault) -> u64 {
         self.faults.iter().find(|(other, _)| *other == fault).map_or(0, |(_, often)| *often)
@@ -179,24 +75,8 @@ impl Plan {
     }
 }
 
-impl Theme {
-    fn likelihood(self, fault: Fault, chance: &Chance) -> u64 {
-        let maybe = |often| if chance.per_mille(500) { often } else { 0 };
-        match (self, fault) {
-            (_, Fault::FleetSkew) => maybe(250),
-            (Self::Deadline, Fault::Partition) => 250,
-            (Self::Idle, Fault::Partition) => 100,
-            (Self::Idle, Fault::FreezeIdle) => maybe(500),
-            (Self::Deadline, Fault::SlowAnswer) => maybe(500),
-            (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
-            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause) => maybe(10),
-            _ => 0,
-        }
-    }
-}
-
 /// A run with few faults, often, finds other things than one with all of them.
-fn likelihood(chance: &Chance, calm: u64) -> u64 {
+pub fn likelihood(chance: &Chance, calm: u64) -> u64 {
     if chance.between(0, 5) < calm {
         return 0;
     }
@@ -204,7 +84,7 @@ fn likelihood(chance: &Chance, calm: u64) -> u64 {
 }
 
 impl ClientPlan {
-    fn draw(chance: &Chance, ttls: &[u64]) -> Self {
+    pub fn draw(chance: &Chance, ttls: &[u64]) -> Self {
         let ttl = Duration::from_secs(chance.of(ttls));
         let margins = [Some(Duration::ZERO), Some(ttl / 20), None, Some(ttl * 3 / 10)];
         Self {
@@ -223,10 +103,12 @@ impl ClientPlan {
             rate_ppm: draw_rate(chance),
             wall_ahead: chance.of(&[0, 0, 3600, -3600]),
             holds: chance.of(&[ttl / 4, ttl, ttl * 4]),
+            hands_over: 2,
+            takes_up: 200,
         }
     }
 
-    fn suited(self, theme: Theme, chance: &Chance) -> Self {
+    pub fn suited(self, theme: Theme, chance: &Chance) -> Self {
         let ttl = self.ttl;
         match theme {
             Theme::Anything => self,
@@ -271,8 +153,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {:?}, {:?} store, {} names, one way up to {:?}, renewals in batches of {}, faults for {:?}",
-            self.seed, self.theme, self.store, self.names, self.latency, self.renew_batch, self.lasts
+            "seed {}: {:?}, {:?}, {} names, one way up to {:?}, faults for {:?}",
+            self.seed, self.theme, self.setting, self.names, self.latency, self.lasts
         )?;
         let faults = self.faults.iter().filter(|(_, often)| *often > 0);
         let faults = faults.map(|(fault, often)| format!("{fault:?} {often}")).collect::<Vec<_>>();

@@ -9,8 +9,10 @@ use leasehold::{Fence, Leases};
 
 use super::chance::Chance;
 use super::checks::Counts;
-use super::plan::{Fault, Plan, Theme, draw_rate};
-use super::worker::{Worker, operate};
+use super::operator::operate;
+use super::plan::{Plan, Theme, draw_rate};
+use super::setting::Fault;
+use super::worker::Worker;
 use super::world::World;
 
 /// How often the checks are held against the world, besides every event.
@@ -45,7 +47,7 @@ pub fn simulate(seed: u64, verbose: bool) -> Report {
     world.checks(|checks| checks.clear());
     drop(runtime);
     let panicked = PANICS.take().into_iter().next();
-    let (violation, counts) = world.checks(|checks| (checks.violation().map(str::to_owned), checks.counts));
+    let (violation, counts) = world.checks(|checks| (checks.violation().map(str::to_owned), checks.counts.clone()));
     Report { seed, hash, violation: panicked.map(|what| format!("a panic: {what}")).or(violation), counts, trace }
 }
 
@@ -201,7 +203,7 @@ async fn get_well(world: &Arc<World>) -> Result<(), String> {
     let term = world.plan.longest_ttl();
     // The last late copies arrive within five terms; a queue of holders, or orphans, ends within four.
     let workers = |world: &World| world.all_live() && stuck_workers(world).is_empty() && world.travelling() == 0;
-    if !wait_for(world, term * 9 + Duration::from_secs(60), workers).await {
+    if !wait_for(world, term * 9 + Duration::from_secs(60) + world.plan.slack() * 4, workers).await {
         return Err(format!("progress: workers of processes {:?} do not come to an end", stuck_workers(world)));
     }
     let processes = world.processes.lock().unwrap().values().cloned().collect::<Vec<_>>();
@@ -217,7 +219,7 @@ async fn get_well(world: &Arc<World>) -> Result<(), String> {
     }
     for number in 0..world.plan.names {
         // Whoever died at the last moment, or a late copy, may hold it for a term more.
-        let mut limit = term * 2 + Duration::from_secs(10);
+        let mut limit = term * 2 + Duration::from_secs(10) + world.plan.slack();
         for process in &processes {
             take_in_turn(world, &process.leases, number, limit).await?;
             if is_over(world) {
@@ -226,7 +228,7 @@ async fn get_well(world: &Arc<World>) -> Result<(), String> {
             limit = Duration::from_secs(5);
         }
         let name = world.name(number);
-        if world.look(&name, |stored| stored.view()).grant().is_some() {
+        if world.is_locked(&name) {
             return Err(format!("a leaked lock: {name} is held at the end"));
         }
     }

@@ -3,6 +3,7 @@
 //! Its truth is what `protocol::record` decides. A request travels in a task of its own, so that it arrives also
 //! when its sender has stopped waiting for it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +11,31 @@ use std::time::Duration;
 use async_trait::async_trait;
 use leasehold::protocol::record::{self, Outcome, Stored};
 use leasehold::{
-    Answer, Applied, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, ListPage, Name, Page, Record, Renew,
-    Renewed, Revoke, Revoked, Standing, Store, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
+    Answer, Applied, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, Grant, ListPage, Name, Page, Record, Renew,
+    Renewal, Renewed, Revoke, Revoked, Standing, Store, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
 };
 use tokio::sync::oneshot;
 
+use super::checks::Checks;
 use super::machine::MachineClock;
-use super::plan::{Fault, StoreKind};
-use super::world::World;
+use super::plan::Plan;
+use super::setting::{Fault, StoreKind};
+use super::world::{State, World};
+
+/// The store's clock at the beginning, in milliseconds since 1970.
+const BEGIN_MS: u64 = 1_790_000_000_000;
+
+/// What the store has.
+#[derive(Debug)]
+pub struct Truth(BTreeMap<Name, Entry>);
 
 /// One process's way to the store.
 #[derive(Clone)]
 pub struct Line {
-    pub world: Arc<World>,
-    pub client: usize,
-    pub process: usize,
-    pub clock: MachineClock,
+    world: Arc<World>,
+    client: usize,
+    process: usize,
+    clock: MachineClock,
 }
 
 /// What happens to one request.
@@ -47,12 +57,26 @@ enum Failure {
 
 /// A record and when its present write was made.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    pub stored: Stored,
-    pub written: Duration,
+struct Entry {
+    stored: Stored,
+    written: Duration,
+}
+
+impl Truth {
+    pub fn new(_: &Plan) -> Self {
+        Self(BTreeMap::new())
+    }
+
+    pub fn stored(&self, name: &Name) -> Stored {
+        self.0.get(name).map_or(Stored::Absent, |entry| entry.stored.clone())
+    }
 }
 
 impl Line {
+    pub fn new(world: &Arc<World>, client: usize, process: usize, clock: MachineClock) -> Self {
+        Self { world: Arc::clone(world), client, process, clock }
+    }
+
     fn fate(&self, freezable: bool) -> Fate {
         let (world, chance) = (&self.world, &self.world.network);
         let way = || chance.up_to(world.plan.latency);
@@ -155,12 +179,12 @@ impl Line {
 impl Store for Line {
     fn describe(&self) -> Description {
         let mut description = Description::new("simulated", "simulated");
-        description.judge = match self.world.plan.store {
+        description.judge = match self.world.plan.setting.kind {
             StoreKind::Judging => ExpiryJudge::Store,
             _ => ExpiryJudge::Client,
         };
-        description.has_store_time = self.world.plan.store == StoreKind::Dated;
-        description.renew_batch = self.world.plan.renew_batch;
+        description.has_store_time = self.world.plan.setting.kind == StoreKind::Dated;
+        description.renew_batch = self.world.plan.setting.renew_batch;
         description
     }
 
@@ -197,7 +221,9 @@ impl Store for Line {
         let (body, process) = (vacate.clone(), self.process);
         let answer = self.through(false, move |world| world.vacate(process, &body)).await;
         if let Ok(Timed { value: Vacated::Vacated, .. }) = &answer {
-            self.world.checks(|checks| checks.settled(vacate));
+            if vacate.burn {
+                self.world.checks(|checks| checks.settled(vacate.grant));
+            }
         }
         answer
     }
@@ -242,7 +268,7 @@ impl World {
             |stored| record::claim(stored, claim),
             |world, before, after| {
                 world.note_in("claimed", process, claim.token, 0);
-                world.checks.claimed(claim, before, after);
+                claimed(&mut world.checks, claim, before, after);
             },
         );
         self.dated(outcome.map_or(Claimed::Granted, Claimed::Refused))
@@ -255,7 +281,8 @@ impl World {
             |stored| record::renew(stored, renew),
             |world, _, after| {
                 world.note_in("renewed", process, renew.token, renew.version);
-                world.checks.renewed(renew, after);
+                world.checks.writes(&renew.name, renew.grant, "renewal");
+                world.checks.payload_written(&renew.name, renew.grant, after.data.as_ref());
                 asked.clone_from(&after.asked);
             },
         );
@@ -293,7 +320,7 @@ impl World {
         &self,
         name: &Name,
         verb: impl FnOnce(&Stored) -> Outcome,
-        written: impl FnOnce(&mut super::world::State, &Stored, &Record),
+        written: impl FnOnce(&mut State, &Stored, &Record),
     ) -> Option<View> {
         let before = self.look(name, Stored::clone);
         match verb(&before) {
@@ -308,7 +335,7 @@ impl World {
 
     fn view(&self, name: &Name) -> View {
         let (view, age) = (self.look(name, Stored::view), self.age(name));
-        match (self.plan.store, &view.standing, &view.record) {
+        match (self.plan.setting.kind, &view.standing, &view.record) {
             (StoreKind::Judging, Standing::Held(version), Some(record)) if is_over(record, age) => {
                 View { standing: Standing::Expired(version.clone()), ..view }
             }
@@ -323,4 +350,65 @@ fn is_over(record: &Record, age: Duration) -> bool {
         None => record.closed.and_then(|closed| closed.for_ms),
     };
     term.is_some_and(|term| age >= Duration::from_millis(term))
+}
+
+/// The truth, and when it is written.
+impl World {
+    /// Only where one claim, and no lease, can be hurt by it.
+    fn may_freeze_in_claim(&self, client: usize) -> bool {
+        let Some(plan) = self.plan.clients.get(client) else { return false };
+        self.plan.setting.kind == StoreKind::Dated && plan.renewal == Renewal::Manual && plan.workers == 1
+    }
+
+    fn look<T>(&self, name: &Name, look: impl FnOnce(&Stored) -> T) -> T {
+        let state = self.state();
+        look(state.truth.0.get(name).map_or(&Stored::Absent, |entry| &entry.stored))
+    }
+
+    fn age(&self, name: &Name) -> Duration {
+        let state = self.state();
+        state.truth.0.get(name).map_or(Duration::ZERO, |entry| self.now().saturating_sub(entry.written))
+    }
+
+    fn write(&self, name: &Name, before: &Stored, after: Record, written: impl FnOnce(&mut State, &Stored, &Record)) {
+        let mut state = self.state();
+        if let Stored::Record(before) = before {
+            state.checks.token_written(name, before.token, after.token);
+        }
+        written(&mut state, before, &after);
+        let same = matches!(before, Stored::Record(old) if identity(old) == identity(&after));
+        let since = state.truth.0.get(name).filter(|_| same).map_or(self.now(), |entry| entry.written);
+        state.truth.0.insert(name.clone(), Entry { stored: Stored::Record(after), written: since });
+    }
+
+    /// With the store's time, where answers carry it.
+    fn dated<T>(&self, value: T) -> Timed<T> {
+        if self.plan.setting.kind != StoreKind::Dated {
+            return Timed::undated(value);
+        }
+        let chance = &self.network;
+        let skew = match self.plan.often(Fault::FleetSkew) {
+            0 => 1000,
+            _ => chance.of(&[0, 2000, chance.between(0, 2000)]),
+        };
+        let now = BEGIN_MS + self.now().as_millis() as u64 + skew - 1000;
+        Timed::dated(value, Some(now / 1000 * 1000))
+    }
+}
+
+fn claimed(checks: &mut Checks, claim: &Claim, before: &Stored, after: &Record) {
+    let name = &claim.name;
+    checks.granted(name, claim.token, claim.grant);
+    checks.writes(name, claim.grant, "claim");
+    if after.data != claim.data {
+        checks.fail(format!("{name}: the payload of an older grant has survived a claim"));
+    }
+    checks.payload_written(name, claim.grant, claim.data.as_ref());
+    if matches!(before, Stored::Record(record) if record.grant.is_some()) {
+        checks.counts.one_more("takeovers");
+    }
+}
+
+fn identity(record: &Record) -> (u64, Option<Grant>, Option<u64>) {
+    (record.token, record.grant, record.version)
 }

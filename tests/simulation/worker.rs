@@ -1,4 +1,4 @@
-//! What the processes do: acquire, work, store payloads, end in every way; and an operator.
+//! What the processes do: acquire, work, store payloads, and end in every way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use leasehold::{
 use super::chance::Chance;
 use super::checks::Live;
 use super::machine::Cancel;
-use super::plan::{ClientPlan, Fault, Theme};
+use super::plan::{ClientPlan, Theme};
+use super::setting::Fault;
 use super::world::{Process, World};
 
 /// One worker of a process.
@@ -57,11 +58,11 @@ impl Worker {
 
     async fn acquire(&self, name: &Name) -> Result<Option<Lease>, Error> {
         let leases = &self.process.leases;
-        if self.chance.per_mille(200)
+        if self.chance.per_mille(self.plan.takes_up)
             && let Some(handover) = self.take_handover()
         {
             let lease = leases.resume(handover).await?;
-            self.world.checks(|checks| checks.resumed());
+            self.world.checks(|checks| checks.counts.one_more("resumed"));
             return Ok(Some(lease));
         }
         let mut request = leases.request(name.as_str());
@@ -163,8 +164,9 @@ impl Worker {
 
     async fn end(&self, lease: Lease, name: &Name, token: u64) {
         self.world.checks(|checks| checks.over(name, token));
+        let released = (10 - self.plan.hands_over) * 3 / 4;
         match self.chance.between(0, 9) {
-            0..=5 => {
+            way if way < released => {
                 let done = self.cancel().of(lease.release()).await;
                 match &done {
                     // Best effort for a lost lease: nothing is sent any more, but a late renewal may still land.
@@ -174,7 +176,7 @@ impl Worker {
                 }
                 self.told(done, "release");
             }
-            6..=7 => drop(lease),
+            way if way < 10 - self.plan.hands_over => drop(lease),
             _ => {
                 let done = self.cancel().of(lease.into_handover()).await;
                 if let Some(Ok(_)) = done {
@@ -220,7 +222,7 @@ impl Worker {
 
     fn cancelled(&self, what: &'static str) {
         self.world.note("cancelled", self.process.id, what.len() as u64, 0);
-        self.world.checks(|checks| checks.counts.cancelled += 1);
+        self.world.checks(|checks| checks.counts.one_more("cancelled"));
     }
 
     fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {
@@ -254,31 +256,5 @@ struct WorkError;
 impl From<Lost> for WorkError {
     fn from(_: Lost) -> Self {
         Self
-    }
-}
-
-/// Looks at a lease now and then, and revokes it or asks its holder to finish.
-pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
-    while !world.is_healed() {
-        let pause = if world.plan.theme == Theme::Deadline {
-            world.plan.longest_ttl() / 3
-        } else {
-            world.plan.longest_ttl() * 2
-        };
-        world.sleep(chance.up_to(pause)).await;
-        // While a deadline and a count run out nobody else touches the record.
-        if world.plan.theme == Theme::Deadline && world.is_any_cut_off() {
-            continue;
-        }
-        let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
-        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
-        let Some(token) = found.token else { continue };
-        let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
-        for _ in 0..chance.of(&[1, 1, 3]) {
-            let _ = match chance.per_mille(revokes) {
-                true => process.leases.revoke(name.as_str(), token).await,
-                false => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
-            };
-        }
     }
 }

@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use leasehold::protocol::record::Stored;
 use leasehold::testing::TestClock;
-use leasehold::{Handover, Leases, Name, Record, Renewal, Timed};
+use leasehold::{Handover, Leases, Name};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -16,11 +15,9 @@ use tokio::time::Instant;
 use super::chance::Chance;
 use super::checks::Checks;
 use super::machine::MachineClock;
-use super::plan::{Fault, Plan, StoreKind};
-use super::store::{Entry, Line};
+use super::plan::Plan;
+use super::store::{Line, Truth};
 
-/// The store's clock at the beginning, in milliseconds since 1970.
-const BEGIN_MS: u64 = 1_790_000_000_000;
 /// How much of the trace is shown.
 const TAIL: usize = 400;
 
@@ -42,7 +39,7 @@ pub struct World {
 #[derive(Debug)]
 pub struct State {
     pub checks: Checks,
-    truth: BTreeMap<Name, Entry>,
+    pub truth: Truth,
     cut_off: BTreeSet<usize>,
     away: bool,
     dead: BTreeSet<usize>,
@@ -67,7 +64,7 @@ impl World {
         let started = Instant::now();
         let state = State {
             checks: Checks::default(),
-            truth: BTreeMap::new(),
+            truth: Truth::new(&plan),
             cut_off: BTreeSet::new(),
             away: false,
             dead: BTreeSet::new(),
@@ -180,63 +177,30 @@ impl World {
         state.next_id
     }
 
-    /// Only where one claim, and no lease, can be hurt by it.
-    pub fn may_freeze_in_claim(&self, client: usize) -> bool {
-        let Some(plan) = self.plan.clients.get(client) else { return false };
-        self.plan.store == StoreKind::Dated && plan.renewal == Renewal::Manual && plan.workers == 1
+    /// The truth, and what is held against it, at this moment.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap();
+        state.checks.now = self.now();
+        state
     }
 
     pub fn checks<T>(&self, change: impl FnOnce(&mut Checks) -> T) -> T {
-        change(&mut self.state.lock().unwrap().checks)
+        change(&mut self.state().checks)
     }
 
     /// Holds the checks against this moment.
     pub fn sample(&self) {
-        let State { checks, truth, .. } = &mut *self.state.lock().unwrap();
-        checks.sample(|name| truth.get(name).map_or(Stored::Absent, |entry| entry.stored.clone()));
+        let State { checks, truth, .. } = &mut *self.state();
+        checks.sample(|name| truth.stored(name));
+    }
+
+    /// Whether the store keeps others out of this name now.
+    pub fn is_locked(&self, name: &Name) -> bool {
+        self.state().truth.stored(name).view().grant().is_some()
     }
 
     pub fn note(&self, what: &'static str, who: usize, a: u64, b: u64) {
         self.state.lock().unwrap().note_in(what, who, a, b);
-    }
-
-    pub fn look<T>(&self, name: &Name, look: impl FnOnce(&Stored) -> T) -> T {
-        let state = self.state.lock().unwrap();
-        state.truth.get(name).map_or(&Stored::Absent, |entry| &entry.stored).pipe(look)
-    }
-
-    pub fn age(&self, name: &Name) -> Duration {
-        let state = self.state.lock().unwrap();
-        state.truth.get(name).map_or(Duration::ZERO, |entry| self.now().saturating_sub(entry.written))
-    }
-
-    pub fn write(
-        &self,
-        name: &Name,
-        before: &Stored,
-        after: Record,
-        written: impl FnOnce(&mut State, &Stored, &Record),
-    ) {
-        let mut state = self.state.lock().unwrap();
-        state.checks.written(name, before, &after);
-        written(&mut state, before, &after);
-        let same = matches!(before, Stored::Record(old) if identity(old) == identity(&after));
-        let since = state.truth.get(name).filter(|_| same).map_or(self.now(), |entry| entry.written);
-        state.truth.insert(name.clone(), Entry { stored: Stored::Record(after), written: since });
-    }
-
-    /// With the store's time, where answers carry it.
-    pub fn dated<T>(&self, value: T) -> Timed<T> {
-        if self.plan.store != StoreKind::Dated {
-            return Timed::undated(value);
-        }
-        let chance = &self.network;
-        let skew = match self.plan.often(Fault::FleetSkew) {
-            0 => 1000,
-            _ => chance.of(&[0, 2000, chance.between(0, 2000)]),
-        };
-        let now = BEGIN_MS + self.now().as_millis() as u64 + skew - 1000;
-        Timed::dated(value, Some(now / 1000 * 1000))
     }
 
     pub fn name(&self, number: usize) -> Name {
@@ -246,7 +210,7 @@ impl World {
     /// A new life of a client, on a machine that is there already or a new one.
     pub fn start(self: &Arc<Self>, client: usize, clock: MachineClock) -> Process {
         let id = self.next_id() as usize;
-        let line = Line { world: Arc::clone(self), client, process: id, clock: clock.clone() };
+        let line = Line::new(self, client, id, clock.clone());
         let mut builder = Leases::builder(line).holder(format!("client-{client}")).clock(clock.clone());
         if let Some(plan) = self.plan.clients.get(client) {
             builder = builder.ttl(plan.ttl).renewal(plan.renewal).takeover(plan.takeover).concurrency(plan.concurrency);
@@ -309,15 +273,3 @@ impl State {
         }
     }
 }
-
-fn identity(record: &Record) -> (u64, Option<leasehold::Grant>, Option<u64>) {
-    (record.token, record.grant, record.version)
-}
-
-trait Pipe {
-    fn pipe<T>(&self, look: impl FnOnce(&Self) -> T) -> T {
-        look(self)
-    }
-}
-
-impl Pipe for Stored {}

@@ -3,12 +3,18 @@
 #[cfg(all(feature = "azure-blob", feature = "testing"))]
 #[allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 pub mod azure;
+#[cfg(feature = "azure-blob")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod azurite;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod faults;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod gateway;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;

@@ -31,7 +31,7 @@ enum Round {
 impl Talk<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
         // An earlier copy of this body, whose answer was lost, may have got the lease.
-        let in_doubt = self.shared.notes.in_doubt(claim.grant).is_some();
+        let in_doubt = self.shared.notes.is_in_doubt(claim.grant);
         let mut known = self.shared.notes.take(self.name).filter(|found| !in_doubt && serves(found, claim));
         for _ in 0..ROUNDS {
             let found = match known.take() {
@@ -46,7 +46,11 @@ impl Talk<'_> {
                     },
                 },
             };
-            let round = match rule(&found, claim, in_doubt) {
+            let ruling = rule(&found, claim, in_doubt);
+            if matches!(ruling, Ruling::Lease | Ruling::TakeUp(_)) {
+                self.check_size(&metadata::claimed(&found.pairs, claim))?;
+            }
+            let round = match ruling {
                 Ruling::Mine => Round::Over(self.confirmed(claim, found)),
                 Ruling::Refuse => Round::Over(self.refused(claim, found)),
                 Ruling::Lease => self.lease(claim, found).await?,
@@ -75,7 +79,7 @@ impl Talk<'_> {
     }
 
     async fn take_up(&mut self, claim: &Claim, from: Grant, found: Found, in_doubt: bool) -> Result<Round, StoreError> {
-        self.shared.notes.asks_for(claim.grant, &found);
+        self.shared.notes.asks_to_take_up(claim.grant);
         let answer = self.shared.link.change(self.name, from, claim.grant).await;
         if self.heard(answer)?.is_err() && !in_doubt {
             self.shared.notes.settled(claim.grant);
@@ -87,10 +91,18 @@ impl Talk<'_> {
         }
         // Also where an earlier copy has changed it: this names my id, and its success says that the lease is mine.
         let answer = self.shared.link.renew(self.name, claim.grant).await;
-        match self.heard(answer).map_err(halfway)? {
-            Ok(()) => self.write(claim, found).await,
-            Err(_) => self.give_up(claim).await,
+        if self.heard(answer).map_err(halfway)?.is_err() {
+            return self.give_up(claim, None).await;
         }
+        // A renewal is for as long as the lease was asked for first. Asked for again by its own id it is for longer, or
+        // for less.
+        if found.record().is_ok_and(|record| record.ttl_ms != Some(claim.ttl_ms)) {
+            let answer = self.shared.link.acquire(self.name, claim.grant, claim.ttl_ms / 1000, &found.tag).await;
+            if self.heard(answer).map_err(halfway)?.is_err() {
+                return self.give_up(claim, Some(found)).await;
+            }
+        }
+        self.write(claim, found).await
     }
 
     /// The lease is ours. Only the record is missing.
@@ -103,15 +115,24 @@ impl Talk<'_> {
                 Some(found) if matches!(rule(&found, claim, true), Ruling::Mine) => {
                     Ok(Round::Over(self.confirmed(claim, found)))
                 }
-                _ => self.give_up(claim).await,
+                _ => self.give_up(claim, None).await,
             },
-            Err(_) => self.give_up(claim).await,
+            Err(_) => self.give_up(claim, Some(found)).await,
         }
     }
 
-    /// The lease was had and is of no use: without it nothing of this claim can be applied any more.
-    async fn give_up(&mut self, claim: &Claim) -> Result<Round, StoreError> {
+    /// The lease was had and is of no use. Where the blob may still have the tag under which it was asked for, that is
+    /// moved: a late copy of the request must not get it again for nobody.
+    async fn give_up(&mut self, claim: &Claim, unmoved: Option<Found>) -> Result<Round, StoreError> {
         self.give_back(claim.grant).await.map_err(halfway)?;
+        if let Some(found) = unmoved {
+            let pairs = metadata::burnt(&found.pairs, claim.token);
+            let moved = self.set_metadata(&found, &pairs, None).await.map_err(halfway)?;
+            if matches!(moved, Err(Refusal::LeaseIdMissing)) {
+                // A rival's lease is in the way, and may end unused: a clean-up is owed.
+                return Err(halfway(self.contended()));
+            }
+        }
         let view = self.view_without(claim.grant).await.map_err(halfway)?;
         self.shared.notes.settled(claim.grant);
         Ok(Round::Over(Claimed::Refused(view)))
@@ -142,7 +163,8 @@ fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
     if record.grant == Some(claim.grant) && record.token == claim.token {
         return if found.state == LeaseState::Leased { Ruling::Mine } else { Ruling::Refuse };
     }
-    if record.token >= claim.token {
+    let below = record.token < claim.token || (Broken::TokenNotAbove.on() && record.token == claim.token);
+    if !below {
         return Ruling::Refuse;
     }
     match &claim.expect {

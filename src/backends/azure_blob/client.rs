@@ -74,15 +74,12 @@ pub(super) enum Refusal {
 pub(super) type Said<T> = Result<T, Refusal>;
 
 impl Link {
-    /// Says what is wrong when the URL or the credential cannot be used.
+    /// Says what is wrong when the credential cannot be used.
     pub(super) fn new(setup: Setup) -> Result<Self, String> {
         let mut container = setup.container.clone();
-        let name = container.path_segments().and_then(|mut path| path.next_back()).unwrap_or_default().to_owned();
-        if name.is_empty() {
-            return Err("the URL names no container: it ends with `/` and the container's name".into());
-        }
         let mut place = container.clone();
         place.set_query(None);
+        place.set_fragment(None);
         let place = Place { container: place.to_string() };
         let authorisation = setup.credential.apply(&mut container)?;
         let http_client = setup
@@ -282,11 +279,11 @@ impl Link {
         };
         let date_ms = date_ms(response.headers());
         let status = u16::from(response.status());
+        let by_the_service = is_by_the_service(response.headers());
         let said = match status {
-            200..=299 => Ok(response),
+            200..=299 if by_the_service => Ok(response),
             _ => {
                 let code = header(response.headers(), "x-ms-error-code").unwrap_or_default();
-                let by_the_service = is_by_the_service(response.headers());
                 let refused = Failure::Refused { status, code: code.to_owned(), by_the_service };
                 Err(Refusal::of(op, status, code, by_the_service)
                     .ok_or_else(|| failed(op, &self.place, refused).at(date_ms))?)

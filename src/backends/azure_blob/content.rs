@@ -37,7 +37,7 @@ impl Kept {
     pub(super) fn of(headers: &Headers) -> Self {
         let kept = KEPT.into_iter().filter_map(|(of, to)| Some((to, header(headers, of)?.to_owned())));
         // A tier that is inferred follows the account's, as before.
-        let tier = header(headers, TIER).filter(|_| header(headers, "x-ms-access-tier-inferred").is_none());
+        let tier = header(headers, TIER).filter(|_| header(headers, "x-ms-access-tier-inferred") != Some("true"));
         Self {
             headers: kept.chain(tier.map(|tier| (TIER, tier.to_owned()))).collect(),
             is_no_block_blob: header(headers, "x-ms-blob-type").is_some_and(|kind| kind != "BlockBlob"),

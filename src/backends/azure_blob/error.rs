@@ -175,10 +175,11 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     }
 }
 
-/// The causes as text, without what a URL carries after its `?`: the HTTP client names the URL it was asked for, and a
-/// shared access signature stands in it.
+/// The error and its causes as text, without what a URL carries after its `?`: the HTTP client names the URL it was
+/// asked for, and a shared access signature stands in it.
 fn causes(error: &azure_core::Error) -> String {
-    let all = std::iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
+    let first: &(dyn StdError + 'static) = error;
+    let all = std::iter::successors(Some(first), |&cause| cause.source()).map(ToString::to_string);
     without_queries(&all.collect::<Vec<_>>().join(": "))
 }
 

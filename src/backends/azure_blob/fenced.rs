@@ -10,6 +10,7 @@ use super::client::{Link, Refusal, Said, Setup};
 use super::content::{Condition, Kept};
 use super::credential::Credential;
 use super::metadata::Pairs;
+use super::open;
 use crate::fence::{FenceError, Found, Put, Raised, Tagged, WriteId, raise};
 use crate::types::{Answer, Error, ErrorKind, FencingToken, Operation, Written};
 
@@ -130,11 +131,10 @@ impl FencedBlobBuilder {
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, what).on(KIND));
         }
         let misconfigured = |what: String| Error::new(ErrorKind::Misconfigured, Operation::Open, what).on(KIND);
-        // The parser's own error can quote the URL, and with it a signature.
-        let url = Url::parse(&url).map_err(|_| misconfigured("the blob's URL is not a URL".into()))?;
-        let parts = url.path_segments().map_or(0, Iterator::count);
-        if parts < 2 || url.path().ends_with('/') {
-            return Err(misconfigured("the URL names no blob: it ends with `/`, a container, `/` and a name".into()));
+        let url = open::url(&url, "blob").map_err(misconfigured)?;
+        let parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
+        if parts.len() <= open::parts_of_container(&url) || parts.last() == Some(&"") {
+            return Err(misconfigured("the URL names no blob: it ends with a container, `/` and a name".into()));
         }
         let link = Link::new(Setup { container: url, credential, http_client }).map_err(misconfigured)?;
         // The service does not tell names apart by their case, and they come back in lower case.
@@ -251,6 +251,8 @@ impl Tagged for Blob {
         };
         match self.said(answer)? {
             Ok(tag) => Ok(Put::Written(tag)),
+            // "No such blob" of a blob that was to be created is about what is above it.
+            Err(Refusal::NoBlob) if over.tag.is_none() => Err(self.refused(Refusal::NoContainer)),
             Err(Refusal::Moved | Refusal::Exists | Refusal::NoBlob) => Ok(Put::Moved),
             Err(refusal) => Err(self.refused(refusal)),
         }

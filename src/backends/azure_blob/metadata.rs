@@ -10,6 +10,7 @@ use std::sync::Arc;
 use azure_core::base64;
 
 use super::content::Kept;
+use crate::protocol::broken::Broken;
 use crate::types::{
     Claim, Close, Closed, Data, FencingToken, Grant, Label, MAX_TTL_MS, MemberSet, Record, Standing, Unreadable,
     Version, View,
@@ -18,11 +19,30 @@ use crate::types::{
 /// What every pair of ours starts with. The service keeps the case of names but does not tell them apart by it.
 const PREFIX: &str = "lh_";
 
+/// What a claim leaves nothing of. Other fields, of a newer version perhaps, stay.
+const REPLACED: [&str; 11] = [
+    "grant",
+    "version",
+    "holder",
+    "ttl_ms",
+    "expires_at_ms",
+    "closed_ms",
+    "closed_until_ms",
+    "closed_by",
+    "revoked",
+    "set",
+    "data",
+];
+
 /// Stands before encoded bytes, because a pair without a value does not survive every way to the service.
 const MARK: char = '_';
 
 /// "Somebody": the lease is held and nobody has shown by whom. No random grant is nil.
 const SOMEBODY: u128 = 0;
+
+/// The most bytes that names and values may have together.
+/// <https://learn.microsoft.com/rest/api/storageservices/setting-and-retrieving-properties-and-metadata-for-blob-resources>
+pub(super) const LARGEST: usize = 8 * 1024;
 
 const TOKENS: RangeInclusive<u64> = 0..=FencingToken::MAX;
 const TERMS: RangeInclusive<u64> = 1..=MAX_TTL_MS;
@@ -116,12 +136,16 @@ pub(super) fn fresh(token: u64) -> Pairs {
     Pairs::from([field("format", 1), field("token", token)])
 }
 
-/// What an accepted claim leaves: all it has, nothing else of ours, and all that is not ours.
+/// What an accepted claim leaves: all it has, nothing of what an earlier one had, and all that is not ours.
 pub(super) fn claimed(before: &Pairs, claim: &Claim) -> Pairs {
-    let mut pairs = foreign(before);
+    let mut pairs = before.clone();
+    REPLACED.iter().for_each(|field| _ = pairs.remove(&name(field)));
     pairs.extend(fresh(claim.token));
     pairs.extend([text("grant", claim.grant.to_text()), field("ttl_ms", claim.ttl_ms)]);
     pairs.extend(claim.holder.as_ref().map(|holder| bytes("holder", holder.as_str().as_bytes())));
+    if Broken::ClaimKeepsData.on() {
+        pairs.extend(before.get_key_value(&name("data")).map(|(name, data)| (name.clone(), data.clone())));
+    }
     pairs.extend(claim.data.as_ref().map(|data| bytes("data", data.as_bytes())));
     pairs.extend(claim.set.map(|set| field("set", set.0)));
     pairs
@@ -149,6 +173,13 @@ pub(super) fn burnt(before: &Pairs, token: u64) -> Pairs {
     let mut pairs = before.clone();
     pairs.extend([field("token", token)]);
     pairs
+}
+
+/// How many bytes the pairs have, and how many of them are not ours.
+pub(super) fn size(pairs: &Pairs) -> (usize, usize) {
+    let size = |(name, value): (&String, &String)| name.len() + value.len();
+    let foreign = pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX));
+    (pairs.iter().map(size).sum(), foreign.map(size).sum())
 }
 
 fn record(pairs: &Pairs) -> Result<Record, Unreadable> {
@@ -212,10 +243,6 @@ impl Fields<'_> {
     }
 }
 
-fn foreign(pairs: &Pairs) -> Pairs {
-    pairs.iter().filter(|(name, _)| !name.starts_with(PREFIX)).map(|(n, v)| (n.clone(), v.clone())).collect()
-}
-
 fn name(field: &str) -> String {
     format!("{PREFIX}{field}")
 }
@@ -232,7 +259,9 @@ fn bytes(field: &str, bytes: &[u8]) -> (String, String) {
     text(field, format!("{MARK}{}", base64::encode_url_safe(bytes)))
 }
 
+/// Only the one form that this writes, here too.
 fn decoded(text: &str) -> Option<Vec<u8>> {
-    let bytes = base64::decode_url_safe(text.strip_prefix(MARK)?).ok()?;
-    Some(bytes)
+    let text = text.strip_prefix(MARK)?;
+    let bytes = base64::decode_url_safe(text).ok()?;
+    (base64::encode_url_safe(&bytes) == text).then_some(bytes)
 }

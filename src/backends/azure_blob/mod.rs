@@ -48,8 +48,9 @@ const LONGEST_TERM: Duration = Duration::from_secs(60);
 /// The service judges expiry: a lease is a native lease of a blob, 15 to 60 seconds long, whose id is the grant. The
 /// rest of the record is in the blob's metadata; pairs of the caller's own survive. Blobs are never deleted.
 ///
-/// An acquire makes 3 requests, 2 where this store has just seen the blob free, 4 for the first ever of a name; a try
-/// that is refused 1; a renewal 1; a release 1.
+/// An acquire makes 3 requests; 2 where this store has last seen the blob free, or 4 if somebody else has used it
+/// since; 4 for the first ever of a name, or 5 by a client that has just begun. A try that is refused makes 1; a renewal
+/// 1; a release 1.
 #[derive(Clone)]
 pub struct AzureBlobStore {
     shared: Arc<Shared>,

@@ -1,6 +1,7 @@
 //! Authorisation by an account's shared key, which the SDK leaves out.
 //! <https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key>
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write;
@@ -73,9 +74,11 @@ fn string_to_sign(account: &str, method: Method, url: &Url, headers: &Headers, l
     ] {
         _ = writeln!(text, "{value}");
     }
-    let of_the_service: BTreeMap<&str, &str> =
+    let mut of_the_service: Vec<(&str, &str)> =
         headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    for (name, value) in of_the_service.iter().filter(|(name, _)| name.starts_with("x-ms-")) {
+    of_the_service.retain(|(name, _)| name.starts_with("x-ms-"));
+    of_the_service.sort_by(|(one, _), (other, _)| in_the_services_order(one, other));
+    for (name, value) in of_the_service {
         _ = writeln!(text, "{name}:{}", value.trim());
     }
     _ = write!(text, "/{account}{}", url.path());
@@ -88,6 +91,16 @@ fn string_to_sign(account: &str, method: Method, url: &Url, headers: &Headers, l
         _ = write!(text, "\n{name}:{}", values.join(","));
     }
     text
+}
+
+/// The service sorts header names as .NET sorts words: an underscore before digits before letters, and by hyphens only
+/// what is equal without them. The documentation says "lexicographically"; the official clients do it like this.
+fn in_the_services_order(one: &str, other: &str) -> Ordering {
+    let weights = |name: &str| -> Vec<u8> {
+        let words = name.bytes().filter(|byte| *byte != b'-');
+        words.map(|byte| if byte == b'_' { 0 } else { byte }).collect()
+    };
+    weights(one).cmp(&weights(other)).then_with(|| one.cmp(other))
 }
 
 #[cfg(test)]
@@ -111,6 +124,13 @@ mod tests {
                         x-ms-date:Fri, 26 Jun 2015 23:39:12 GMT\nx-ms-meta-lh_token:7\nx-ms-version:2021-12-02\n\
                         /acct/acct/box/a/b\ncomp:metadata\nrestype:container\ntimeout:20";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_underscore_sorts_before_a_digit() {
+        let mut names = ["x-ms-meta-a1", "x-ms-meta-ab", "x-ms-meta-a_b", "x-ms-meta-a"];
+        names.sort_by(|one, other| in_the_services_order(one, other));
+        assert_eq!(names, ["x-ms-meta-a", "x-ms-meta-a_b", "x-ms-meta-a1", "x-ms-meta-ab"]);
     }
 
     #[test]

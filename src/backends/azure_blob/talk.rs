@@ -4,7 +4,7 @@ use super::Shared;
 use super::client::{Refusal, Said};
 use super::content::Kept;
 use super::error::no_container;
-use super::metadata::{Found, LeaseState, Pairs};
+use super::metadata::{self, Found, LeaseState, Pairs};
 use crate::types::{Answer, Applied, Grant, Name, StoreError, StoreErrorKind, Timed, View};
 
 /// How often one call looks again after others have written in between.
@@ -40,7 +40,7 @@ impl<'a> Talk<'a> {
 
     /// What is there, for whoever wants to hold it; `None` is no blob. Without a container nothing can be held.
     pub(super) async fn look(&mut self) -> Result<Option<Found>, StoreError> {
-        let answer = self.shared.link.head(self.name).await;
+        let answer = self.shared.link.head(self.name).await.map_err(only_read);
         match self.heard(answer)? {
             Ok(found) => Ok(Some(found)),
             Err(Refusal::NoContainer) => Err(no_container(&self.shared.link.place)),
@@ -51,11 +51,26 @@ impl<'a> Talk<'a> {
     /// What is there, for whoever has just been told that the lease of his grant is not there: even if the metadata
     /// still name it. A container that is gone has taken the record with it.
     pub(super) async fn view_without(&mut self, grant: Grant) -> Result<View, StoreError> {
-        let answer = self.shared.link.head(self.name).await;
+        let answer = self.shared.link.head(self.name).await.map_err(only_read);
         match self.heard(answer)? {
             Ok(found) => Ok(found.view_without(grant)),
             Err(_) => Ok(View::absent()),
         }
+    }
+
+    /// What the service would refuse is not sent.
+    pub(super) fn check_size(&self, pairs: &Pairs) -> Result<(), StoreError> {
+        let (all, foreign) = metadata::size(pairs);
+        if all <= metadata::LARGEST {
+            return Ok(());
+        }
+        let what = format!(
+            "the blob of lease {} would have {all} bytes of metadata, and the service takes {}; {foreign} of them are \
+             pairs of others: remove some of these, or store a smaller payload",
+            self.name,
+            metadata::LARGEST
+        );
+        Err(StoreError::new(StoreErrorKind::Invalid, Applied::No, what))
     }
 
     pub(super) async fn set_metadata(
@@ -64,6 +79,7 @@ impl<'a> Talk<'a> {
         pairs: &Pairs,
         lease: Option<Grant>,
     ) -> Result<Said<Found>, StoreError> {
+        self.check_size(pairs)?;
         let answer = self.shared.link.set_metadata(self.name, pairs, &found.tag, lease).await;
         let state = if lease.is_some() { LeaseState::Leased } else { LeaseState::Available };
         Ok(self.heard(answer)?.map(|tag| Found { tag, state, pairs: pairs.clone(), kept: found.kept.clone() }))
@@ -74,7 +90,8 @@ impl<'a> Talk<'a> {
         let answer = self.shared.link.create(self.name, &pairs).await;
         match self.heard(answer)? {
             Ok(tag) => Ok(Some(Found { tag, state: LeaseState::Available, pairs, kept: Kept::default() })),
-            Err(Refusal::NoContainer) => Err(no_container(&self.shared.link.place)),
+            // "No such blob" of a blob that was to be created is about what is above it.
+            Err(Refusal::NoContainer | Refusal::NoBlob) => Err(no_container(&self.shared.link.place)),
             Err(_) => Ok(None),
         }
     }
@@ -95,4 +112,9 @@ impl<'a> Talk<'a> {
 /// Of a request that follows one that was applied: the whole may be applied, whatever has become of its end.
 pub(super) fn halfway(error: StoreError) -> StoreError {
     StoreError { applied: Applied::Unknown, ..error }
+}
+
+/// Of a look: without an answer nothing of the call is applied that was not before.
+fn only_read(error: StoreError) -> StoreError {
+    StoreError { applied: Applied::No, ..error }
 }

@@ -5,7 +5,7 @@ use super::error::no_container;
 use super::metadata::{self, Found, LeaseState, Pairs};
 use super::talk::{ROUNDS, Talk, halfway};
 use crate::protocol::broken::Broken;
-use crate::types::{Close, Grant, StoreError, Vacate, Vacated};
+use crate::types::{Close, Grant, StoreError, Vacate, Vacated, View};
 
 impl Talk<'_> {
     pub(super) async fn vacate(&mut self, vacate: &Vacate) -> Result<Vacated, StoreError> {
@@ -59,10 +59,10 @@ impl Talk<'_> {
     /// Raises the token of a blob that nobody holds, which moves its tag: no late copy of the claim can lease it then.
     /// A blob that is leased by the claim itself is freed first.
     async fn burn(&mut self, vacate: &Vacate) -> Result<Vacated, StoreError> {
-        if Broken::AzureCleanupWithoutBurn.on() {
+        if Broken::AzureCleanupWithoutBurn.on() || Broken::CleanupWithoutBurn.on() {
             return self.release(vacate).await;
         }
-        let mut asked_of = self.shared.notes.in_doubt(vacate.grant);
+        let mut asked_of = self.shared.notes.asked_of(vacate.grant);
         let mut freed = false;
         for _ in 0..ROUNDS {
             let first = asked_of.is_some();
@@ -79,10 +79,11 @@ impl Talk<'_> {
             let Ok(record) = found.record() else { return Ok(Vacated::Refused(found.view())) };
             if !first {
                 if found.state.is_held() {
-                    if !self.give_back(vacate.grant).await? {
-                        return self.view_without(vacate.grant).await.map(Vacated::Refused);
+                    if self.give_back(vacate.grant).await? {
+                        freed = true;
+                    } else if let Some(view) = self.view_of_another(vacate).await? {
+                        return Ok(Vacated::Refused(view));
                     }
-                    freed = true;
                     continue;
                 }
                 let mine = record.grant == Some(vacate.grant) && (freed || found.state == LeaseState::Expired);
@@ -108,6 +109,15 @@ impl Talk<'_> {
             }
         }
         Err(self.contended())
+    }
+
+    /// What is there, unless it is the claim itself, of which a late copy has got in since the last look.
+    async fn view_of_another(&mut self, vacate: &Vacate) -> Result<Option<View>, StoreError> {
+        Ok(match self.look().await? {
+            Some(found) if found.state.is_held() && found.carries(vacate.grant, vacate.token) => None,
+            Some(found) => Some(found.view_without(vacate.grant)),
+            None => Some(View::absent()),
+        })
     }
 
     fn known(&self, grant: Grant) -> Option<Found> {

@@ -309,12 +309,14 @@ impl Fake {
         });
     }
 
-    fn answer_with(&self, request: &Request, status: u16, code: &str) -> Response {
+    /// What the service says in place of an answer that means something.
+    pub fn answer_with(&self, request: &Request, status: u16, code: &str) -> Response {
         let now = self.now();
         self.service().answer_with(request, status, code, now)
     }
 
-    fn foreign(&self, status: u16) -> Response {
+    /// What a proxy says in the service's place.
+    pub fn foreign(&self, status: u16) -> Response {
         let date = service::http_date(self.now().wall + FOREIGN_CLOCK);
         let mut answer =
             Response::new(status).with("date", date).with("content-type", "text/html").with("via", "1.1 proxy");

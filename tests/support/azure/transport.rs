@@ -29,16 +29,22 @@ struct InProcess(Fake);
 #[async_trait]
 impl HttpClient for InProcess {
     async fn execute_request(&self, request: &azure_core::http::Request) -> azure_core::Result<AsyncRawResponse> {
-        match self.0.exchange(plain(request)?).await {
-            Ok(response) => Ok(raw(response)),
-            // As `reqwest` tells them: a connection that was not made, and one that broke.
-            Err(Broken::NotConnected) => Err(error(ErrorKind::Connection, "the fake takes no connection")),
-            Err(Broken::Lost) => Err(error(ErrorKind::Io, "the connection to the fake broke")),
-        }
+        answered(self.0.exchange(plain(request)?).await)
     }
 }
 
-fn plain(request: &azure_core::http::Request) -> azure_core::Result<Request> {
+/// An answer, or why there is none, as the SDK tells it.
+pub fn answered(outcome: Result<Response, Broken>) -> azure_core::Result<AsyncRawResponse> {
+    match outcome {
+        Ok(response) => Ok(raw(response)),
+        // As `reqwest` tells them: a connection that was not made, and one that broke.
+        Err(Broken::NotConnected) => Err(error(ErrorKind::Connection, "the fake takes no connection")),
+        Err(Broken::Lost) => Err(error(ErrorKind::Io, "the connection to the fake broke")),
+    }
+}
+
+/// A request of the SDK as the fake takes it.
+pub fn plain(request: &azure_core::http::Request) -> azure_core::Result<Request> {
     let Body::Bytes(body) = request.body() else {
         return Err(error(ErrorKind::Other, "the fake takes no streamed body"));
     };

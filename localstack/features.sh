@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2034
+# The feature sets of the tests. Sourced by test, and by what shares its compiled crates.
+#
+# Each distinct set compiles the crate again, and a set that turns on other features in a dependency
+# compiles that again too. Three sets is the fewest that keep these three promises:
+#
+# * CORE has no cloud feature, so `localstack/test core` shows that the crate, its examples and its docs
+#   stand without one, and a contributor gets an answer without building an SDK (minutes, cold).
+# * CHECKED is CORE with the model checker. It differs from CORE in our own crate, stateright and what
+#   stateright brings. Our crate is compiled again here in any case, because the checkers want it optimised.
+# * STORES is one set for all real stores: the emulator links SQLite anyway, so a set per store would build
+#   the crate twice for nothing.
+CORE=testing,conformance,serde,__proptest,__broken
+CHECKED=$CORE,__model
+STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# What the files in services/ use.
+
+# A Python of at least 3.MINOR that runs and can make virtual environments. A name on the PATH is not enough: version
+# managers put scripts there that only say that nothing is chosen.
+python_from() {
+  local minor=$1 candidate
+  for candidate in python3.13 python3.14 python3 python3.12 python3.11 \
+    "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+    "$candidate" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, $minor))" >/dev/null 2>&1 &&
+      { command -v "$candidate"; return; }
+  done
+  fail "needs Python 3.$minor or later with venv and pip (the packages python3 and python3-venv, or: pyenv install 3.13)"
+}
+
+# A virtual environment with exactly what the file lists; wheels only, so that nothing needs a compiler.
+virtual_environment() {
+  local folder=$1 minor=$2 requirements=$3 python
+  python=$(python_from "$minor") || return
+  echo "$python: $("$python" --version)"
+  "$python" -m venv "$folder" &&
+    "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --retries 2 \
+      --no-deps --only-binary :all: -r "$requirements"
+}
+
+# One HTTP/1.0 exchange with 127.0.0.1: METHOD PORT PATH BODY [HEADER...]. Prints the answer's head and body.
+http() {
+  local method=$1 port=$2 path=$3 body=$4 line
+  shift 4
+  exec 3<>"/dev/tcp/127.0.0.1/$port" || return
+  { printf '%s\r\n' "$method $path HTTP/1.0" "Host: 127.0.0.1:$port" "Content-Length: ${#body}" "$@" "" &&
+    printf '%s' "$body"; } >&3
+  while IFS= read -r -t 10 line <&3 || [ -n "$line" ]; do printf '%s\n' "$line"; done
+  exec 3>&-
+} 2>/dev/null
+
+# Whether a DynamoDB answers at this port.
+lists_tables() {
+  local scope=20260101/us-east-1/dynamodb/aws4_request
+  http POST "$1" / '{}' "X-Amz-Target: DynamoDB_20120810.ListTables" "Content-Type: application/x-amz-json-1.0" \
+    "X-Amz-Date: 20260101T000000Z" \
+    "Authorization: AWS4-HMAC-SHA256 Credential=test/$scope, SignedHeaders=host, Signature=none" |
+    grep TableNames >/dev/null
+}

@@ -1,0 +1,34 @@
+//! What an operator does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::chance::Chance;
+use super::plan::Theme;
+use super::world::{Process, World};
+
+/// Looks at a lease now and then, and revokes it or asks its holder to finish.
+pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
+    while !world.is_healed() {
+        let pause = if world.plan.theme == Theme::Deadline {
+            world.plan.longest_ttl() / 3
+        } else {
+            world.plan.longest_ttl() * 2
+        };
+        world.sleep(chance.up_to(pause)).await;
+        // While a deadline and a count run out nobody else touches the record.
+        if world.plan.theme == Theme::Deadline && world.is_any_cut_off() {
+            continue;
+        }
+        let name = world.name(chance.between(0, world.plan.names as u64 - 1) as usize);
+        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
+        let Some(token) = found.token else { continue };
+        let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
+        for _ in 0..chance.of(&[1, 1, 3]) {
+            let _ = match chance.per_mille(revokes) {
+                true => process.leases.revoke(name.as_str(), token).await,
+                false => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
+            };
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Positive controls: rules of the protocol and of the store, broken inside the real code, that the simulation must
+//! notice.
+
+use leasehold::protocol::broken::Broken;
+
+use super::seeds::Control::{self, Blind, Caught};
+use super::seeds::break_each;
+
+const NO_CLOSING: &str = "no public call closes a record yet";
+const NO_EXPIRES_AT: &str = "the service judges: a record has no expires_at, and no deadline hangs on a date";
+const NO_WATCHING: &str = "the service judges: nobody is taken for dead by watching";
+const NO_VERSION: &str = "a renewal of the service has neither version nor term of its own";
+const OF_THE_SERVICE: &str = "the service itself decides it";
+
+/// Every broken rule is here: a new one does not compile until somebody has said what the simulation makes of it.
+fn control(broken: Broken) -> Control {
+    match broken {
+        Broken::AzureAcquireWithoutIfMatch => Caught,
+        Broken::AzureWriteWithoutIfMatch => Caught,
+        Broken::AzureHandoverWithoutRenewal => Caught,
+        Broken::AzureBreakAtOnce => Caught,
+        Broken::AzureCleanupWithoutBurn => Caught,
+        Broken::AzureAnyLeaseId => Blind("only Azurite answers with the id of another's lease; this service is strict"),
+        Broken::TermCountedFromAnswer => Caught,
+        Broken::CleanupOfGranted => Caught,
+        Broken::CleanupWithoutBurn => Caught,
+        Broken::ResumeAsRenewal => Caught,
+        Broken::RenewalAfterLoss => Caught,
+        Broken::TokenNotAbove => Caught,
+        Broken::ClaimKeepsData => Caught,
+        Broken::KappaZero => Blind(NO_EXPIRES_AT),
+        Broken::ExpiresAtFromEarlyEnd => Blind(NO_EXPIRES_AT),
+        Broken::ExpiresAtBeforeStamp => Blind(NO_EXPIRES_AT),
+        Broken::LateEndTooEarly => Blind(NO_EXPIRES_AT),
+        Broken::NoDateCheck => Blind(NO_EXPIRES_AT),
+        Broken::RenewalKeepsOldExpiresAt => Blind(NO_EXPIRES_AT),
+        Broken::TakerOneTickEarly => Blind(NO_WATCHING),
+        Broken::CountNotRestarted => Blind(NO_WATCHING),
+        Broken::TakeoverByCounterOnly => Blind(NO_WATCHING),
+        Broken::RenewalShortensTtl => Blind(NO_VERSION),
+        Broken::RenewalBodySentAgain => Blind(NO_VERSION),
+        Broken::RenewalWithoutVersionOrder => Blind(NO_VERSION),
+        Broken::RenewalUnconditional => Blind(OF_THE_SERVICE),
+        Broken::CleanupByName => Blind(OF_THE_SERVICE),
+        Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
+        Broken::ClosedIdentityWithoutToken => Blind(NO_CLOSING),
+        Broken::BurnClearsClosed => Blind(NO_CLOSING),
+        Broken::ClosingNotMineIsSuccess => Blind(NO_CLOSING),
+        Broken::ClosingJudgedByToken => Blind(NO_CLOSING),
+        Broken::ClosingKeepsPayload => Blind(NO_CLOSING),
+    }
+}
+
+#[test]
+fn every_broken_rule_is_noticed_or_said_to_be_out_of_sight() {
+    break_each(Broken::AZURE.into_iter().chain(Broken::ALL), control);
+}
