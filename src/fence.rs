@@ -1,4 +1,19 @@
-//! The guard at the resource, for resources inside a process.
+//! The guard at the resource: what refuses the late write of a holder that was replaced (I7).
+//!
+//! [`Fence`] guards what lives inside a process. [`raise`] guards an object of a store that writes on condition of a
+//! tag: a blob, an S3 object, a key of etcd. For tables the token is a condition of the write; see `docs/fencing.md`.
+
+mod error;
+mod object;
+#[cfg(feature = "conformance")]
+mod verify;
+mod write_id;
+
+pub use self::error::FenceError;
+pub use self::object::{Found, Put, Raised, Tagged, raise};
+#[cfg(feature = "conformance")]
+pub use self::verify::verify;
+pub use self::write_id::WriteId;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +25,7 @@ use crate::types::{FencingToken, Stale};
 /// state that a late write may still change.
 ///
 /// This one guards what lives in one process: check and effect have to be atomic, so keep it inside the lock of what
-/// it guards, or let the effect itself carry the token. For tables and buckets the same check is a condition of the
+/// it guards, or let the effect itself carry the token. For tables and objects the same check is a condition of the
 /// write.
 ///
 /// ```

@@ -85,7 +85,7 @@ pub enum Operation {
     Ask,
     /// Shutting the client down.
     Shutdown,
-    /// Making a condition for a write of the caller's own.
+    /// Writing something of the caller's own under a fence, or making the condition for it.
     Fence,
 }
 

@@ -19,7 +19,10 @@ impl Proof {
     }
 
     /// Which store the lease is in: another one must not vouch for it.
-    #[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "the stores that can check a proof use it"))]
+    #[cfg_attr(
+        not(any(feature = "dynamodb", feature = "azure-blob")),
+        allow(dead_code, reason = "the stores that can check a proof use it")
+    )]
     pub(crate) fn store(&self) -> &str {
         &self.store
     }
@@ -35,7 +38,10 @@ impl Proof {
     }
 
     /// The grant, for the stores' own conditions only: it is a secret.
-    #[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "the stores that can check a proof use it"))]
+    #[cfg_attr(
+        not(any(feature = "dynamodb", feature = "azure-blob")),
+        allow(dead_code, reason = "the stores that can check a proof use it")
+    )]
     pub(crate) fn grant(&self) -> Grant {
         self.grant
     }

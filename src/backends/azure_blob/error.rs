@@ -10,7 +10,9 @@ use crate::types::{Applied, StoreError, StoreErrorKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Op {
     GetProperties,
+    GetBlob,
     PutBlob,
+    PutContent,
     SetMetadata,
     AcquireLease,
     RenewLease,
@@ -53,7 +55,8 @@ impl Op {
     fn name(self) -> &'static str {
         match self {
             Self::GetProperties => "Get Blob Properties",
-            Self::PutBlob => "Put Blob",
+            Self::GetBlob => "Get Blob",
+            Self::PutBlob | Self::PutContent => "Put Blob",
             Self::SetMetadata => "Set Blob Metadata",
             Self::AcquireLease => "Lease Blob (acquire)",
             Self::RenewLease => "Lease Blob (renew)",
@@ -66,10 +69,15 @@ impl Op {
         }
     }
 
+    /// Whether it carries what the caller has stored, and takes as long as that is large.
+    pub(super) fn moves_content(self) -> bool {
+        matches!(self, Self::GetBlob | Self::PutContent)
+    }
+
     /// The action that a role needs for it, and the permission of a shared access signature.
     fn permission(self) -> (&'static str, &'static str) {
         match self {
-            Self::GetProperties => ("containers/blobs/read", "read"),
+            Self::GetProperties | Self::GetBlob => ("containers/blobs/read", "read"),
             Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create or write"),
             Self::ListBlobs => ("containers/blobs/read", "list"),
             Self::GetContainer => ("containers/read", "read of an account SAS"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use azure_core::base64;
 
+use super::content::Kept;
 use crate::protocol::broken::Broken;
 use crate::types::{
     Claim, Close, Closed, Data, FencingToken, Grant, Label, MAX_TTL_MS, MemberSet, Record, Standing, Unreadable,
@@ -67,6 +68,7 @@ pub(super) struct Found {
     pub(super) tag: Arc<str>,
     pub(super) state: LeaseState,
     pub(super) pairs: Pairs,
+    pub(super) kept: Kept,
 }
 
 impl LeaseState {

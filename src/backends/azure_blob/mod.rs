@@ -2,8 +2,10 @@
 
 mod claim;
 mod client;
+mod content;
 mod credential;
 mod error;
+mod fenced;
 mod hold;
 mod list;
 mod metadata;
@@ -23,6 +25,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use self::credential::Credential;
+pub use self::fenced::{FencedBlob, FencedBlobBuilder, RaisedBlob};
 pub use self::open::AzureBlobStoreBuilder;
 
 use self::client::Link;
