@@ -41,6 +41,10 @@ fn control(broken: Broken) -> Control {
         Broken::RenewalWithoutVersionOrder => Blind(NO_VERSION),
         Broken::RenewalUnconditional => Blind(OF_THE_SERVICE),
         Broken::CleanupByName => Blind(OF_THE_SERVICE),
+        Broken::FenceAdmitsLower
+        | Broken::FenceTakesTheSameTag
+        | Broken::FenceWithoutWriteIds
+        | Broken::FenceRaiseOfOwnTokenIsNoWrite => Blind("rules of the fence at an object: tests/fence_objects"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,
