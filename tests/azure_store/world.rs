@@ -167,6 +167,11 @@ impl World {
         self.history().now
     }
 
+    /// What a client goes by besides its answers.
+    pub(crate) fn moment(&self) -> (u64, u64) {
+        (self.now(), self.highest())
+    }
+
     pub(crate) fn tick(&self) {
         self.clock.suspend(STEP);
         self.history().now += 1;
