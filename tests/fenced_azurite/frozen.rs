@@ -6,9 +6,10 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use leasehold::Leases;
 use leasehold::azure_blob::AzureBlobStore;
+use leasehold::fence::FenceError;
 use leasehold::protocol::broken::Broken;
+use leasehold::{Error, ErrorKind, Leases};
 
 use crate::ground::{blob, store};
 use crate::support::azurite::container;
@@ -59,7 +60,7 @@ async fn without_the_comparison_the_late_write_of_a_frozen_process_is_stored() {
     worker.goes_on();
     assert_eq!(worker.says("own blob"), "stored");
     let changed = raised.read().await.expect_err("it is not as it was");
-    assert!(matches!(changed, leasehold::fence::FenceError::Overtaken { .. }), "{changed}");
+    assert!(matches!(changed, FenceError::Overtaken { .. }), "{changed}");
 }
 
 fn leases(store: &AzureBlobStore) -> Leases {
@@ -84,14 +85,35 @@ async fn worker_process() {
     std::io::stdin().read_line(&mut String::new()).expect("the word to go on");
     if std::env::var_os(UNGUARDED).is_some() {
         let _broken = Broken::FenceAdmitsLower.switch_on();
-        blob.raise(lease.token()).await.expect("nobody compares").write("late").await.expect("nor here");
+        let late = answered(async || blob.raise(lease.token()).await?.write("late").await, of_the_connection).await;
+        late.expect("nobody compares");
         return say("own blob", &"stored");
     }
-    let late = raised.write("late").await.expect_err("a late write").stale().expect("stale");
+    let late = answered(async || raised.write("late").await, of_the_connection).await;
+    let late = late.expect_err("a late write").stale().expect("stale");
     say("own blob", &format!("stale {} < {}", late.token, late.highest));
-    let late = store.write_content(&held.proof(), "late").await.expect_err("a late write");
+    let proof = held.proof();
+    let late = answered(async || store.write_content(&proof, "late").await, is_away).await.expect_err("a late write");
     say("lease blob", &format!("{:?}", late.kind()));
     say("is held", &held.is_held());
+}
+
+/// Its connections have not survived the pause, so it tries again, as clients do.
+async fn answered<T, E>(mut work: impl AsyncFnMut() -> Result<T, E>, is_away: fn(&E) -> bool) -> Result<T, E> {
+    loop {
+        match work().await {
+            Err(error) if is_away(&error) => {}
+            answer => return answer,
+        }
+    }
+}
+
+fn is_away(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unavailable
+}
+
+fn of_the_connection(error: &FenceError<Error>) -> bool {
+    matches!(error, FenceError::Store(error) | FenceError::InDoubt { error, .. } if is_away(error))
 }
 
 fn say(what: &str, value: &dyn std::fmt::Display) {

@@ -9,7 +9,7 @@ use azure_core::http::{Method, Request, Url};
 use super::client::{Link, Refusal, Said, header, insert_pairs};
 use super::error::Op;
 use super::metadata::{Found, LeaseState, Pairs};
-use super::talk::{ROUNDS, Talk};
+use super::talk::{ROUNDS, Talk, only_read};
 use super::{AzureBlobStore, KIND};
 use crate::types::{Answer, Error, ErrorKind, Grant, Operation, Proof, StoreError};
 
@@ -165,7 +165,7 @@ impl AzureBlobStore {
     pub async fn read_content(&self, proof: &Proof) -> Result<Vec<u8>, Error> {
         self.check_proof(proof)?;
         let link = &self.shared.link;
-        match link.get_at(link.blob(proof.name()), None, Some(proof.grant())).await {
+        match link.get_at(link.blob(proof.name()), None, Some(proof.grant())).await.map_err(only_read) {
             Ok(answer) => answer.value.map_err(|_| not_held(proof)),
             Err(error) => Err(fenced(error, proof)),
         }

@@ -11,6 +11,7 @@ use super::content::{Condition, Kept};
 use super::credential::Credential;
 use super::metadata::Pairs;
 use super::open;
+use super::talk::only_read;
 use crate::fence::{FenceError, Found, Put, Raised, Tagged, WriteId, raise};
 use crate::types::{Answer, Error, ErrorKind, FencingToken, Operation, Written};
 
@@ -164,7 +165,8 @@ impl RaisedBlob {
         for _ in 0..READS {
             let blob = self.raised.object();
             let tag = self.raised.tag().map(|tag| &**tag);
-            match blob.said(blob.link.get_at(blob.url(), tag, None).await).map_err(FenceError::Store)? {
+            let answer = blob.link.get_at(blob.url(), tag, None).await.map_err(only_read);
+            match blob.said(answer).map_err(FenceError::Store)? {
                 Ok(content) => return Ok(content),
                 // By a late write of this holder's own, or else there is nothing to read any more.
                 Err(Refusal::Moved | Refusal::NoBlob) => self.check().await?,
@@ -223,7 +225,7 @@ impl Tagged for Blob {
     type Error = Error;
 
     async fn read(&self) -> Result<Found<Arc<str>, Properties>, Error> {
-        match self.said(self.link.head_at(self.url()).await)? {
+        match self.said(self.link.head_at(self.url()).await.map_err(only_read))? {
             Ok(found) if found.kept.is_no_block_blob => Err(self.error(ErrorKind::Invalid, "it is no block blob")),
             Ok(found) => Ok(Found {
                 tag: Some(found.tag),

@@ -115,6 +115,6 @@ pub(super) fn halfway(error: StoreError) -> StoreError {
 }
 
 /// Of a look: without an answer nothing of the call is applied that was not before.
-fn only_read(error: StoreError) -> StoreError {
+pub(super) fn only_read(error: StoreError) -> StoreError {
     StoreError { applied: Applied::No, ..error }
 }
