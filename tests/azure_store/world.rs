@@ -117,8 +117,12 @@ impl World {
         if let Some((_, metadata, tag)) = self.blob() {
             let mut tags = self.tags.lock().unwrap();
             let meaning = hash(&(tags.newest, metadata));
-            if !tags.meanings.contains_key(&tag) {
-                tags.meanings.insert(tag, meaning);
+            let mut is_new = false;
+            tags.meanings.entry(tag).or_insert_with(|| {
+                is_new = true;
+                meaning
+            });
+            if is_new {
                 tags.newest = meaning;
             }
         }
