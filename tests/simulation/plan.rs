@@ -38,6 +38,8 @@ pub struct ClientPlan {
     pub wall_ahead: i64,
     /// How long its workers hold, at the longest.
     pub holds: Duration,
+    /// How many of a thousand times that it uses a lease it stores a payload.
+    pub stores: u64,
     /// How many of ten leases it hands over.
     pub hands_over: u64,
     /// How many of a thousand acquires take up a hand-over, if there is one.
@@ -114,6 +116,7 @@ impl ClientPlan {
             rate_ppm: draw_rate(chance),
             wall_ahead: chance.of(&[0, 0, 3600, -3600]),
             holds: chance.of(&[ttl / 4, ttl, ttl * 4]),
+            stores: 150,
             hands_over: 2,
             takes_up: 200,
             closes: 0,

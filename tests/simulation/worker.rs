@@ -141,7 +141,7 @@ impl Worker {
             if let Some(lease) = lease.filter(|_| self.chance.per_mille(700)) {
                 self.told(self.cancel().of(lease.renew()).await, "renew");
             }
-            if self.chance.per_mille(150) {
+            if self.chance.per_mille(self.plan.stores) {
                 // A lease that was handed over brings the payload of the one before it.
                 let older = self.set_data(held, self.world.next_id());
                 match self.world.plan.often(Fault::Stall) > 0 && self.chance.per_mille(300) {

@@ -124,6 +124,9 @@ impl Plan {
         let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
         let calm = chance.between(0, 5);
         let setting = Setting::draw(theme, &chance);
+        if setting.focus == Some(Op::SetMetadata) {
+            clients.iter_mut().for_each(|client| client.stores = 700);
+        }
         if setting.focus == Some(Op::Change) || chance.per_mille(200) {
             clients.iter_mut().for_each(|client| (client.hands_over, client.takes_up) = (6, 700));
         }
