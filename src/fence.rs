@@ -1,8 +1,23 @@
-//! The guard at the resource, for resources inside a process.
+//! The guard at the resource: what refuses the late write of a holder that was replaced (I7).
+//!
+//! [`Fence`] guards what lives inside a process. [`raise`] guards an object of a store that writes on condition of a
+//! tag: a blob, an S3 object, a key of etcd. For tables the token is a condition of the write; see `docs/fencing.md`.
+
+mod error;
+mod object;
+#[cfg(feature = "conformance")]
+mod verify;
+mod write_id;
+
+pub use self::error::FenceError;
+pub use self::object::{Found, Put, Raised, Tagged, raise};
+#[cfg(feature = "conformance")]
+pub use self::verify::verify;
+pub use self::write_id::WriteId;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::types::FencingToken;
+use crate::types::{FencingToken, Stale};
 
 /// Remembers the highest token that a resource has seen, and refuses lower ones (I7).
 ///
@@ -10,7 +25,7 @@ use crate::types::FencingToken;
 /// state that a late write may still change.
 ///
 /// This one guards what lives in one process: check and effect have to be atomic, so keep it inside the lock of what
-/// it guards, or let the effect itself carry the token. For tables and buckets the same check is a condition of the
+/// it guards, or let the effect itself carry the token. For tables and objects the same check is a condition of the
 /// write.
 ///
 /// ```
@@ -26,17 +41,6 @@ use crate::types::FencingToken;
 #[derive(Debug, Default)]
 pub struct Fence {
     highest: AtomicU64,
-}
-
-/// A token lower than one that the resource has seen: its holder is not the newest. Stop, and do not try again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stale fencing token {token}: the resource has seen {highest}; this holder was replaced and must stop")]
-#[non_exhaustive]
-pub struct Stale {
-    /// The token that was refused.
-    pub token: FencingToken,
-    /// The highest that the resource has seen.
-    pub highest: FencingToken,
 }
 
 impl Fence {

@@ -34,7 +34,7 @@
 //! | to wait, but not for ever | [`Leases::acquire_within`] |
 //! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
-//! | to refuse late writes | [`Held::token`] at the resource; inside a process [`Fence`] |
+//! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, [`fence::raise`] for an object, the statements of `docs/fencing.md`; inside a process [`Fence`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
 //! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
@@ -65,10 +65,11 @@
 //! the contract and `backends` keep it; `lease` performs what `protocol` decides. `tests/layering` enforces the arrows.
 
 mod backends;
-mod fence;
+pub mod fence;
 mod lease;
 #[doc(hidden)]
 pub mod protocol;
+pub mod recipes;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -76,13 +77,13 @@ mod time;
 mod types;
 
 pub use backends::memory::MemoryStore;
-pub use fence::{Fence, Stale};
+pub use fence::Fence;
 pub use lease::*;
 pub use store::Store;
 pub use time::{Clock, Sleep, SystemClock};
 pub use types::{
-    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, StepDown,
-    Unreadable, Written,
+    Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Label, Lost, LostReason, Name, Operation, Proof, Stale,
+    StepDown, Unreadable, Written,
 };
 // The words of the store contract; documented in `store`.
 #[doc(hidden)]
@@ -92,7 +93,8 @@ pub use types::*;
 pub mod azure_blob {
     //! Leases in an Azure Blob container (feature `azure-blob`).
     //!
-    //! A lease is a native lease of an empty blob, for 15 to 60 whole seconds, with the record in the blob's metadata.
+    //! A lease is a native lease of a blob, for 15 to 60 whole seconds, with the record in the blob's metadata. The blob
+    //! is empty, unless its holder writes it.
     //! The service judges when it is over. `docs/stores/azure-blob.md` says what is stored, what it costs, and what an
     //! ask, a revocation and a hand-over are there.
     //!
@@ -121,6 +123,8 @@ pub mod azure_blob {
     //! | a function, or a shared access signature of one container: neither may look at the container | [`AzureBlobStore::builder`], then [`unverified`](AzureBlobStoreBuilder::unverified) |
     //! | Azurite, a test, first steps | [`AzureBlobStore::builder`], [`create_container`](AzureBlobStoreBuilder::create_container), then [`open`](AzureBlobStoreBuilder::open) |
     //! | a proxy, or certificates of your own | [`AzureBlobStore::builder`], [`http_client`](AzureBlobStoreBuilder::http_client) |
+    //! | state that only the holder may write | [`AzureBlobStore::write_content`]: in the lease's own blob, guarded by the service |
+    //! | a blob of your own that late writes must not reach, under a lease of any store | [`FencedBlob`] |
     //!
     //! # Credentials
     //!
@@ -134,12 +138,14 @@ pub mod azure_blob {
     //! [`Misconfigured`](crate::ErrorKind::Misconfigured): no such container, or a URL and a credential that do not
     //! fit. [`Denied`](crate::ErrorKind::Denied): the text names the request and the permission that is missing.
     //! [`Invalid`](crate::ErrorKind::Invalid): a term that is not 15 to 60 whole seconds, when the client is built.
-    //! [`Unavailable`](crate::ErrorKind::Unavailable): throttled, out of order, away, or no answer within 10 s; the
+    //! [`Unavailable`](crate::ErrorKind::Unavailable): throttled, out of order, away, or no answer within 10 s (content: 60 s); the
     //! client has asked again already. While a lease is held none of these is a loss.
 
     pub use azure_core;
 
-    pub use crate::backends::azure_blob::{AzureBlobStore, AzureBlobStoreBuilder, Credential};
+    pub use crate::backends::azure_blob::{
+        AzureBlobStore, AzureBlobStoreBuilder, Credential, FencedBlob, FencedBlobBuilder, RaisedBlob,
+    };
 }
 
 /// Leases in a DynamoDB table (feature `dynamodb`).
@@ -147,7 +153,9 @@ pub mod azure_blob {
 pub mod dynamodb {
     pub use aws_sdk_dynamodb;
 
-    pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
+    pub use crate::backends::dynamodb::{
+        DynamoDbStore, DynamoDbStoreBuilder, Fenced, FencedError, FencedWrite, Refusal, SortKey, create_table,
+    };
 }
 
 /// Leases in a SQLite file (feature `sqlite`).

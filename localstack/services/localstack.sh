@@ -26,9 +26,10 @@ start() {
   export SERVICES=dynamodb,sts,s3 STRICT_SERVICE_LOADING=1
   # Nothing is sent or fetched, and nothing written outside the folder.
   export DISABLE_EVENTS=1 SKIP_SSL_CERT_DOWNLOAD=1 DNS_ADDRESS=0
-  export HOME=$PWD/home XDG_CACHE_HOME=$PWD/home/cache TMPDIR=$PWD/home/tmp
+  export PYTHONDONTWRITEBYTECODE=1 HOME=$PWD/home XDG_CACHE_HOME=$PWD/home/cache TMPDIR=$PWD/home/tmp
   export LOCALSTACK_VOLUME_DIR=$PWD/volume FILESYSTEM_ROOT=$PWD/volume
   mkdir -p "$TMPDIR"
+  rm -rf home/cache # an index of plugins, which would not see a change of ours
   exec bin/python -m localstack.runtime.main
 }
 

@@ -163,7 +163,7 @@ impl Core {
     }
 
     pub(super) fn proof(&self) -> Proof {
-        Proof::new(self.name.clone(), self.token, self.grant)
+        Proof::new(self.client.description.identity.clone(), self.name.clone(), self.token, self.grant)
     }
 
     /// A new renewal body, if one may be sent now.
@@ -279,6 +279,11 @@ impl Core {
             inner.data = Some(data);
             inner.hold.set_data()
         })
+    }
+
+    /// The newest payload, stored or not.
+    pub(super) fn newest_data(&self) -> Option<Data> {
+        self.lock().data.clone()
     }
 
     /// How many renewals have counted so far.

@@ -15,6 +15,9 @@ use crate::types::{Applied, Claimed, Expect, Grant, Sample, Stamp, View};
 /// How often a single try claims while others keep getting in between.
 const CLAIMS_OF_ONE_TRY: u8 = 4;
 
+/// After so many the pauses do not grow any more.
+const MANY_LOST_RACES: u8 = 7;
+
 /// One call of acquire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquire {
@@ -31,6 +34,8 @@ pub struct Acquire {
     claim: Option<Outstanding>,
     failures: u8,
     claims: u8,
+    /// How often in a row a waiter was refused what it was told that it could claim.
+    lost_races: u8,
     over: bool,
 }
 
@@ -180,6 +185,7 @@ impl Acquire {
             claim: None,
             failures: 0,
             claims: 0,
+            lost_races: 0,
             over: false,
         }
     }
@@ -261,7 +267,7 @@ impl Acquire {
     fn judge(&mut self, view: &View, at: At<'_>, rules: &Rules) -> Step {
         self.highest = self.highest.max(view.token());
         self.shown = view.token();
-        let time = rules.use_store_time.then_some(at.time);
+        let time = rules.trusts_store_time.then_some(at.time);
         match self.observer.judge(view, &at.now, time, &rules.clocks) {
             Judgement::Unreadable => Step::next(Next::Done(Outcome::Unreadable)),
             Judgement::Claimable(expect) => Step::next(self.claim_again(expect, at, rules)),
@@ -272,17 +278,20 @@ impl Acquire {
     fn claim_again(&mut self, expect: Expect, at: At<'_>, rules: &Rules) -> Next {
         match self.goal {
             Goal::Try if self.claims >= CLAIMS_OF_ONE_TRY => Next::Done(Outcome::Held(Progress::default())),
-            // One claim a free moment: after a lost race look again first.
-            Goal::Wait if self.claims > 1 => {
+            // One claim a free moment: after a lost race look again first, later and later. A service may say for a
+            // minute that a term is over, and not give a new one.
+            Goal::Wait if self.claims > 1 || (self.claims > 0 && self.lost_races > 0) => {
                 self.claims = 0;
-                Next::Pause(rules.pause(1, at.dice.jitter))
+                self.lost_races = self.lost_races.saturating_add(1).min(MANY_LOST_RACES);
+                let pause = rules.pause(self.lost_races, at.dice.jitter);
+                Next::Pause(pause.min(rules.poll_pause(at.dice.jitter)))
             }
             _ => self.claim(expect, at, rules),
         }
     }
 
     fn not_yet(&mut self, progress: Progress, at: At<'_>, rules: &Rules) -> Next {
-        self.claims = 0;
+        (self.claims, self.lost_races) = (0, 0);
         match self.goal {
             Goal::Try => Next::Done(Outcome::Held(progress)),
             _ => {

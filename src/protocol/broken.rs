@@ -40,9 +40,21 @@ pub enum Broken {
     AzureBreakAtOnce,
     AzureAnyLeaseId,
     AzureCleanupWithoutBurn,
+    FenceAdmitsLower,
+    FenceTakesTheSameTag,
+    FenceWithoutWriteIds,
+    FenceRaiseOfOwnTokenIsNoWrite,
 }
 
 impl Broken {
+    /// Those of the fence at an object.
+    pub const FENCE: [Broken; 4] = [
+        Self::FenceAdmitsLower,
+        Self::FenceTakesTheSameTag,
+        Self::FenceWithoutWriteIds,
+        Self::FenceRaiseOfOwnTokenIsNoWrite,
+    ];
+
     /// Those of the Azure Blob store.
     pub const AZURE: [Broken; 6] = [
         Self::AzureAcquireWithoutIfMatch,

@@ -67,6 +67,8 @@ pub enum Operation {
     SetData,
     /// Releasing.
     Release,
+    /// Releasing, and closing the record for a while.
+    Close,
     /// Handing over.
     Handover,
     /// Running work under a lease.
@@ -83,6 +85,8 @@ pub enum Operation {
     Ask,
     /// Shutting the client down.
     Shutdown,
+    /// Writing something of the caller's own under a fence, or making the condition for it.
+    Fence,
 }
 
 /// Whether the call has changed the store.
@@ -248,6 +252,7 @@ impl fmt::Display for Operation {
             Self::Renew => "renew",
             Self::SetData => "set_data",
             Self::Release => "release",
+            Self::Close => "close",
             Self::Handover => "handover",
             Self::Run => "run",
             Self::Inspect => "inspect",
@@ -256,6 +261,7 @@ impl fmt::Display for Operation {
             Self::Force => "force",
             Self::Ask => "ask",
             Self::Shutdown => "shutdown",
+            Self::Fence => "fence",
         })
     }
 }

@@ -10,6 +10,7 @@ mod lost;
 mod name;
 mod proof;
 mod record;
+mod stale;
 mod stamp;
 mod token;
 mod verbs;
@@ -23,6 +24,7 @@ pub use lost::{Lost, LostReason};
 pub use name::{Label, Name};
 pub use proof::Proof;
 pub use record::{Closed, Data, MAX_DATA, MAX_TTL_MS, MemberSet, Record, StepDown};
+pub use stale::Stale;
 pub use stamp::{Sample, Stamp};
 pub use token::FencingToken;
 pub use verbs::{

@@ -7,14 +7,24 @@ use super::{FencingToken, Grant, Name};
 /// It does not keep the lease alive, and nothing can be renewed or released by it.
 #[derive(Clone, Debug)]
 pub struct Proof {
+    store: String,
     name: Name,
     token: FencingToken,
     grant: Grant,
 }
 
 impl Proof {
-    pub(crate) fn new(name: Name, token: FencingToken, grant: Grant) -> Self {
-        Self { name, token, grant }
+    pub(crate) fn new(store: String, name: Name, token: FencingToken, grant: Grant) -> Self {
+        Self { store, name, token, grant }
+    }
+
+    /// Which store the lease is in: another one must not vouch for it.
+    #[cfg_attr(
+        not(any(feature = "dynamodb", feature = "azure-blob")),
+        allow(dead_code, reason = "the stores that can check a proof use it")
+    )]
+    pub(crate) fn store(&self) -> &str {
+        &self.store
     }
 
     /// The lease's full name, prefix included.
@@ -28,9 +38,9 @@ impl Proof {
     }
 
     /// The grant, for the stores' own conditions only: it is a secret.
-    #[allow(
-        dead_code,
-        reason = "for conditions in the caller's own transactions, which come with fencing at the resource"
+    #[cfg_attr(
+        not(any(feature = "dynamodb", feature = "azure-blob")),
+        allow(dead_code, reason = "the stores that can check a proof use it")
     )]
     pub(crate) fn grant(&self) -> Grant {
         self.grant

@@ -17,10 +17,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("time", &["types"]),
     ("protocol", &["types"]),
     ("store", &["types", "time", "protocol"]),
-    ("backends", &["types", "time", "protocol", "store"]),
+    ("backends", &["types", "time", "protocol", "store", "fence"]),
     ("lease", &["types", "time", "protocol", "store"]),
     ("recipes", &["lease", "types", "time"]),
-    ("fence", &["types"]),
+    ("fence", &["types", "time", "protocol"]),
     ("testing", &["types", "time", "store"]),
 ];
 

@@ -29,6 +29,8 @@ pub struct Found {
     pub token: u64,
     /// The grant in the metadata.
     written_by: Option<Grant>,
+    /// The token of the closing in the metadata.
+    closed_by: Option<u64>,
     data: Option<Data>,
 }
 
@@ -37,9 +39,11 @@ impl Found {
         // The names of a run are spelt alike as blobs.
         let peek = service.peek(name.as_str())?;
         let field = |field: &str| peek.metadata.get(field).map(String::as_str);
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         Some(Self {
             state: peek.state,
-            token: field("lh_token").and_then(|token| token.parse().ok()).unwrap_or(0),
+            token: number(field("lh_token")).unwrap_or(0),
+            closed_by: number(field("lh_closed_ms").and(field("lh_closed_by"))),
             written_by: field("lh_grant").and_then(Grant::parse),
             data: field("lh_data").and_then(payload),
         })
@@ -103,29 +107,43 @@ pub fn apply(world: &World, request: &Request, copy: Copy) -> Response {
         }
         _ => {}
     }
-    compare(&mut state, &name, grant_of(request).filter(|_| writes), copy, before.as_ref(), after.as_ref());
+    if let Some(after) = after {
+        compare(&mut state, &name, before.as_ref(), &after, copy);
+        if let Some(grant) = grant_of(request).filter(|_| writes) {
+            written_for(&mut state, &name, grant, call.op, before.as_ref(), &after, copy);
+        }
+    }
     answer
 }
 
-fn compare(
-    state: &mut State,
-    name: &Name,
-    grant: Option<Grant>,
-    copy: Copy,
-    before: Option<&Found>,
-    after: Option<&Found>,
-) {
-    let Some(after) = after else { return };
+/// Whatever the request was.
+fn compare(state: &mut State, name: &Name, before: Option<&Found>, after: &Found, copy: Copy) {
     if let Some(before) = before {
         state.checks.token_written(name, before.token, after.token);
     }
+    state.checks.closing_written(name, after.closed_by, after.data.as_ref());
     state.note_in(stands(after.state), copy.process, short(after.leased_as()), after.token);
     // Whoever is told that it is over must not keep others out, but for what is left of a term that was broken.
     if let LeaseState::Leased(id) = after.state {
         state.checks.writes(name, Grant::from_bits(id.as_u128()), "lease");
     }
-    let Some(grant) = grant else { return };
-    state.checks.writes(name, grant, "request");
+}
+
+/// The request was made on behalf of this grant.
+fn written_for(
+    state: &mut State,
+    name: &Name,
+    grant: Grant,
+    op: Op,
+    before: Option<&Found>,
+    after: &Found,
+    copy: Copy,
+) {
+    if op == Op::Release {
+        // Frees what nobody counts on, and nothing else.
+        return state.checks.writes_at_the_end(name, grant, "release");
+    }
+    state.checks.writes(name, grant, word(op));
     if !copy.is_second && state.truth.refused.contains(&grant) {
         state.checks.fail(format!("I9: {name}: a request was applied of a claim whose copies were all refused"));
     }
@@ -137,7 +155,10 @@ fn compare(
     if is_claim && state.truth.brought.get(&grant).is_some_and(|brought| *brought != after.data) {
         state.checks.fail(format!("{name}: the payload of an older grant has survived a claim"));
     }
-    state.checks.payload_written(name, grant, after.data.as_ref());
+    // What a closing leaves is not a payload of the grant's.
+    if after.closed_by.is_none() {
+        state.checks.payload_written(name, grant, after.data.as_ref());
+    }
 }
 
 /// On behalf of whom a request is made.

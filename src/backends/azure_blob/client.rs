@@ -16,6 +16,7 @@ use azure_core::http::{
 };
 use azure_core::time::parse_rfc7231;
 
+use super::content::Kept;
 use super::credential::Credential;
 use super::error::{Failure, Op, Place, failed};
 use super::metadata::{Found, LeaseState, Pairs};
@@ -26,6 +27,9 @@ use crate::types::{Answer, Grant, Name, StoreError, Timed};
 
 /// The hard end of a request. The client bounds each call by no more; this is for others who call the store.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same for a request that carries content of the caller's.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Old enough for every emulator, new enough for all that is used here.
 const API_VERSION: &str = "2021-12-02";
@@ -103,8 +107,12 @@ impl Link {
 
     /// What is there.
     pub(super) async fn head(&self, name: &Name) -> Answer<Said<Found>> {
+        self.head_at(self.blob(name)).await
+    }
+
+    pub(super) async fn head_at(&self, blob: Url) -> Answer<Said<Found>> {
         let op = Op::GetProperties;
-        let reply = self.send(op, Request::new(self.blob(name), Method::Head)).await?;
+        let reply = self.send(op, Request::new(blob, Method::Head)).await?;
         let found = match &reply.said {
             Ok(response) => Ok(found(response.headers()).ok_or_else(|| self.garbled(op, &reply))?),
             Err(no) => Err(*no),
@@ -130,7 +138,17 @@ impl Link {
         tag: &str,
         lease: Option<Grant>,
     ) -> Answer<Said<Arc<str>>> {
-        let mut request = Request::new(with(self.blob(name), &[("comp", "metadata")]), Method::Put);
+        self.set_metadata_at(self.blob(name), pairs, tag, lease).await
+    }
+
+    pub(super) async fn set_metadata_at(
+        &self,
+        blob: Url,
+        pairs: &Pairs,
+        tag: &str,
+        lease: Option<Grant>,
+    ) -> Answer<Said<Arc<str>>> {
+        let mut request = Request::new(with(blob, &[("comp", "metadata")]), Method::Put);
         if !Broken::AzureWriteWithoutIfMatch.on() {
             request.insert_header("if-match", tag.to_owned());
         }
@@ -204,7 +222,8 @@ impl Link {
         self.send(Op::CreateContainer, Request::new(url, Method::Put)).await.map(Reply::bare)
     }
 
-    async fn write(&self, op: Op, request: Request) -> Answer<Said<Arc<str>>> {
+    /// Sends a write. The blob's new tag.
+    pub(super) async fn write(&self, op: Op, request: Request) -> Answer<Said<Arc<str>>> {
         let reply = self.send(op, request).await?;
         let tag = match &reply.said {
             Ok(response) => Ok(header(response.headers(), "etag").ok_or_else(|| self.garbled(op, &reply))?.into()),
@@ -216,11 +235,14 @@ impl Link {
     /// A success counts only if the lease that it tells of is ours: Azurite renews with a foreign id what has expired.
     async fn hold(&self, op: Op, request: Request, grant: Grant) -> Answer<Said<()>> {
         let reply = self.send(op, request).await?;
-        let said = reply.said.and_then(|response| {
-            let held = header(response.headers(), "x-ms-lease-id").map(str::to_ascii_lowercase);
-            let ours = held == Some(grant.to_text()) || Broken::AzureAnyLeaseId.on();
-            if ours { Ok(()) } else { Err(Refusal::NotYours) }
-        });
+        let said = match &reply.said {
+            Ok(response) => {
+                let held = header(response.headers(), "x-ms-lease-id").ok_or_else(|| self.garbled(op, &reply))?;
+                let ours = held.eq_ignore_ascii_case(&grant.to_text()) || Broken::AzureAnyLeaseId.on();
+                if ours { Ok(()) } else { Err(Refusal::NotYours) }
+            }
+            Err(refusal) => Err(*refusal),
+        };
         Ok(Timed::dated(said, reply.date_ms))
     }
 
@@ -230,7 +252,12 @@ impl Link {
         request
     }
 
-    fn blob(&self, name: &Name) -> Url {
+    /// The URL that this was made with, for a way to one blob.
+    pub(super) fn whole(&self) -> Url {
+        self.container.clone()
+    }
+
+    pub(super) fn blob(&self, name: &Name) -> Url {
         let mut url = self.container.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.extend(names::blob_of(name).split('/'));
@@ -239,12 +266,13 @@ impl Link {
     }
 
     /// One attempt: a definite answer, or the error that says what it means that there is none.
-    async fn send(&self, op: Op, mut request: Request) -> Result<Reply, StoreError> {
+    pub(super) async fn send(&self, op: Op, mut request: Request) -> Result<Reply, StoreError> {
         request.insert_header("x-ms-version", API_VERSION);
         let left = Arc::new(AtomicBool::new(false));
         let context = Context::new().with_value(Left(Arc::clone(&left)));
         let options = PipelineSendOptions { skip_checks: true, ..PipelineSendOptions::default() };
-        let sent = within(&SystemClock, REQUEST_TIMEOUT, self.pipeline.send(&context, &mut request, Some(options)));
+        let limit = if op.moves_content() { CONTENT_TIMEOUT } else { REQUEST_TIMEOUT };
+        let sent = within(&SystemClock, limit, self.pipeline.send(&context, &mut request, Some(options)));
         let answered = sent.await;
         let left = left.load(Ordering::Relaxed);
         let response = match answered {
@@ -273,13 +301,13 @@ impl Link {
 }
 
 /// A definite answer.
-struct Reply {
+pub(super) struct Reply {
     said: Said<RawResponse>,
     date_ms: Option<u64>,
 }
 
 impl Reply {
-    fn map<T>(self, read: impl FnOnce(RawResponse) -> T) -> Timed<Said<T>> {
+    pub(super) fn map<T>(self, read: impl FnOnce(RawResponse) -> T) -> Timed<Said<T>> {
         Timed::dated(self.said.map(read), self.date_ms)
     }
 
@@ -333,7 +361,7 @@ fn with(mut url: Url, query: &[(&str, &str)]) -> Url {
     url
 }
 
-fn insert_pairs(request: &mut Request, pairs: &Pairs) {
+pub(super) fn insert_pairs(request: &mut Request, pairs: &Pairs) {
     for (name, value) in pairs {
         request.insert_header(format!("{META}{name}"), value.clone());
     }
@@ -346,10 +374,10 @@ fn found(headers: &Headers) -> Option<Found> {
         .iter()
         .filter_map(|(name, value)| Some((name.as_str().strip_prefix(META)?.to_owned(), value.as_str().to_owned())))
         .collect();
-    Some(Found { tag, state, pairs })
+    Some(Found { tag, state, pairs, kept: Kept::of(headers) })
 }
 
-fn header<'a>(headers: &'a Headers, name: &'static str) -> Option<&'a str> {
+pub(super) fn header<'a>(headers: &'a Headers, name: &'static str) -> Option<&'a str> {
     headers.get_optional_str(&name.into()).filter(|value| !value.is_empty())
 }
 

@@ -3,11 +3,14 @@
 use super::client::Refusal;
 use super::metadata::{self, Found};
 use super::talk::{ROUNDS, Talk};
-use crate::types::{Data, Renew, Renewed, StoreError};
+use crate::types::{Applied, Data, Renew, Renewed, StoreError, StoreErrorKind};
 
 impl Talk<'_> {
     /// No condition on the tag: the holder's own writes move it.
     pub(super) async fn renew(&mut self, renew: &Renew) -> Result<Renewed, StoreError> {
+        if renew.data.is_some() {
+            self.shared.notes.brings(renew.grant, renew.version);
+        }
         let answer = self.shared.link.renew(self.name, renew.grant).await;
         match (self.heard(answer)?, &renew.data) {
             (Ok(()), None) => Ok(Renewed::Renewed(None)),
@@ -27,6 +30,11 @@ impl Talk<'_> {
                     _ => return self.view_without(renew.grant).await.map(Renewed::Refused),
                 },
             };
+            // The record has no version, so only its sender can tell which payload is the newer one, should this call
+            // not have been driven for a while.
+            if self.shared.notes.is_outdated(renew.grant, renew.version) {
+                return Err(self.outdated());
+            }
             let pairs = metadata::with_data(&found.pairs, Some(data));
             match self.set_metadata(&found, &pairs, Some(renew.grant)).await? {
                 Ok(found) => {
@@ -40,8 +48,13 @@ impl Talk<'_> {
         Err(self.contended())
     }
 
+    fn outdated(&self) -> StoreError {
+        let what = format!("a newer payload of lease {} is on its way and replaces this one", self.name);
+        StoreError::new(StoreErrorKind::Contended, Applied::No, what)
+    }
+
     /// The newest write of this grant's own, if it is remembered.
     fn own(&self, renew: &Renew) -> Option<Found> {
-        self.shared.notes.take(self.name).filter(|found| found.carries(renew.grant, renew.token))
+        self.shared.notes.take(self.name).flatten().filter(|found| found.carries(renew.grant, renew.token))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use azure_core::xml;
 use serde::Deserialize;
 
+use super::content::Kept;
 use super::metadata::{Found, LeaseState, Pairs};
 use super::names;
 use crate::types::{ListPage, Listed, Page, Standing};
@@ -74,7 +75,7 @@ impl Blob {
         let tag = if tag.starts_with('"') { tag.into() } else { format!("\"{tag}\"").into() };
         let state = LeaseState::parse(self.properties.lease_state.as_deref()?)?;
         let pairs = self.metadata.iter().flatten().map(|(name, value)| (name.to_lowercase(), value.clone()));
-        Some(Found { tag, state, pairs: pairs.collect::<Pairs>() })
+        Some(Found { tag, state, pairs: pairs.collect::<Pairs>(), kept: Kept::default() })
     }
 }
 

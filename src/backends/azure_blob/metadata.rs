@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use azure_core::base64;
 
+use super::content::Kept;
+use crate::protocol::broken::Broken;
 use crate::types::{
     Claim, Close, Closed, Data, FencingToken, Grant, Label, MAX_TTL_MS, MemberSet, Record, Standing, Unreadable,
     Version, View,
@@ -66,6 +68,7 @@ pub(super) struct Found {
     pub(super) tag: Arc<str>,
     pub(super) state: LeaseState,
     pub(super) pairs: Pairs,
+    pub(super) kept: Kept,
 }
 
 impl LeaseState {
@@ -140,6 +143,9 @@ pub(super) fn claimed(before: &Pairs, claim: &Claim) -> Pairs {
     pairs.extend(fresh(claim.token));
     pairs.extend([text("grant", claim.grant.to_text()), field("ttl_ms", claim.ttl_ms)]);
     pairs.extend(claim.holder.as_ref().map(|holder| bytes("holder", holder.as_str().as_bytes())));
+    if Broken::ClaimKeepsData.on() {
+        pairs.extend(before.get_key_value(&name("data")).map(|(name, data)| (name.clone(), data.clone())));
+    }
     pairs.extend(claim.data.as_ref().map(|data| bytes("data", data.as_bytes())));
     pairs.extend(claim.set.map(|set| field("set", set.0)));
     pairs
@@ -155,7 +161,8 @@ pub(super) fn with_data(before: &Pairs, data: Option<&Data>) -> Pairs {
 
 /// The same record, closed by the grant with this token.
 pub(super) fn closed(before: &Pairs, close: &Close, by: u64) -> Pairs {
-    let mut pairs = with_data(before, close.data.as_ref());
+    let keeps = close.data.is_none() && Broken::ClosingKeepsPayload.on();
+    let mut pairs = if keeps { before.clone() } else { with_data(before, close.data.as_ref()) };
     pairs.remove(&name("closed_until_ms"));
     pairs.extend([field("closed_ms", close.for_ms), field("closed_by", by)]);
     pairs.extend(close.until_ms.map(|until| field("closed_until_ms", until)));
@@ -165,6 +172,9 @@ pub(super) fn closed(before: &Pairs, close: &Close, by: u64) -> Pairs {
 /// The same record with the token of a claim that was given up, so that no late copy of it is accepted.
 pub(super) fn burnt(before: &Pairs, token: u64) -> Pairs {
     let mut pairs = before.clone();
+    if Broken::BurnClearsClosed.on() {
+        pairs.retain(|pair, _| ![name("closed_ms"), name("closed_until_ms"), name("closed_by")].contains(pair));
+    }
     pairs.extend([field("token", token)]);
     pairs
 }

@@ -2,8 +2,10 @@
 
 mod claim;
 mod client;
+mod content;
 mod credential;
 mod error;
+mod fenced;
 mod hold;
 mod list;
 mod metadata;
@@ -13,6 +15,7 @@ mod open;
 mod operator;
 mod shared_key;
 mod talk;
+mod token;
 mod vacate;
 
 use std::fmt;
@@ -22,10 +25,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 pub use self::credential::Credential;
+pub use self::fenced::{FencedBlob, FencedBlobBuilder, RaisedBlob};
 pub use self::open::AzureBlobStoreBuilder;
 
 use self::client::Link;
 use self::error::no_container;
+use self::metadata::Found;
 use self::notes::Notes;
 use self::talk::Talk;
 use crate::store::Store;
@@ -126,15 +131,12 @@ impl Store for AzureBlobStore {
 
     async fn read(&self, name: &Name) -> Answer<View> {
         let mut talk = self.talk(name);
-        let found = talk.look().await.map(|found| match found {
-            Some(found) => {
-                let view = found.view();
-                self.shared.notes.saw(name, found);
-                view
-            }
-            None => View::absent(),
+        let view = talk.look().await.map(|found| {
+            let view = found.as_ref().map_or_else(View::absent, Found::view);
+            self.shared.notes.saw(name, found);
+            view
         });
-        talk.end(found)
+        talk.end(view)
     }
 
     async fn list(&self, prefix: &str, page: Option<Page>) -> Answer<ListPage> {

@@ -54,8 +54,9 @@ impl AzureBlobStoreBuilder {
         self
     }
 
-    /// The HTTP client to send requests with, for proxies or certificates of one's own. It must not retry. Default: one
-    /// of the SDK's, made for this store.
+    /// The HTTP client to send requests with, for proxies or certificates of one's own. It must not retry, and must
+    /// tell a connection that was never made ([`ErrorKind::Connection`](azure_core::error::ErrorKind::Connection)) from
+    /// one that broke: only of the former nothing can have been written. Default: one of the SDK's, made for this store.
     ///
     /// With [`Renewal::Thread`](crate::Renewal::Thread) it is used from two runtimes, and must bear that.
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
@@ -83,9 +84,7 @@ impl AzureBlobStoreBuilder {
     /// [`Misconfigured`](crate::ErrorKind::Misconfigured): URL and credential do not fit.
     pub fn unverified(self) -> Result<AzureBlobStore, Error> {
         let Self { container, credential, http_client, .. } = self;
-        // The parser's own error can quote the URL, and with it a signature.
-        let container =
-            Url::parse(&container).map_err(|_| opening(misconfigured("the container's URL is not a URL")))?;
+        let container = url(&container, "container").map_err(|why| opening(misconfigured(why)))?;
         check(&container).map_err(|why| opening(misconfigured(why)))?;
         let link = Link::new(Setup { container, credential, http_client });
         let link = link.map_err(|why| opening(misconfigured(why)))?;
@@ -103,21 +102,32 @@ impl fmt::Debug for AzureBlobStoreBuilder {
     }
 }
 
-/// Whether the URL can be that of a container. Nothing of it is repeated in what is wrong.
+/// The URL of a container or blob. Nothing of it is repeated in what is wrong: there may be a signature in it, and the
+/// parser's own error can quote it.
+pub(super) fn url(text: &str, of: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| format!("the {of}'s URL is not a URL"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("the {of}'s URL is not an http or https URL"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(format!("the {of}'s URL has a user or a password in it: give a credential instead"));
+    }
+    Ok(url)
+}
+
+/// The parts of a URL's path that a container has: an emulator has the account before it.
+pub(super) fn parts_of_container(url: &Url) -> usize {
+    if url.host_str().is_some_and(|host| host.contains(".blob.")) { 1 } else { 2 }
+}
+
+/// Whether the URL can be that of a container.
 fn check(container: &Url) -> Result<(), &'static str> {
-    if !matches!(container.scheme(), "http" | "https") {
-        return Err("the container's URL is not an http or https URL");
-    }
-    if !container.username().is_empty() || container.password().is_some() {
-        return Err("the container's URL has a user or a password in it: give a credential instead");
-    }
-    let of_the_service = container.host_str().is_some_and(|host| host.contains(".blob."));
-    // An emulator has the account before the container.
-    let most = if of_the_service { 1 } else { 2 };
     let path: Vec<_> = container.path_segments().into_iter().flatten().collect();
     match path.last() {
         None | Some(&"") => Err("the URL names no container: it ends with `/` and the container's name"),
-        Some(_) if path.len() > most => Err("the URL names more than a container: it ends with the container's name"),
+        Some(_) if path.len() > parts_of_container(container) => {
+            Err("the URL names more than a container: it ends with the container's name")
+        }
         Some(_) => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::client::{Refusal, Said};
+use super::content::Kept;
 use super::error::no_container;
 use super::metadata::{self, Found, LeaseState, Pairs};
 use crate::types::{Answer, Applied, Grant, Name, StoreError, StoreErrorKind, Timed, View};
@@ -81,14 +82,14 @@ impl<'a> Talk<'a> {
         self.check_size(pairs)?;
         let answer = self.shared.link.set_metadata(self.name, pairs, &found.tag, lease).await;
         let state = if lease.is_some() { LeaseState::Leased } else { LeaseState::Available };
-        Ok(self.heard(answer)?.map(|tag| Found { tag, state, pairs: pairs.clone() }))
+        Ok(self.heard(answer)?.map(|tag| Found { tag, state, pairs: pairs.clone(), kept: found.kept.clone() }))
     }
 
     /// Creates the blob. `None`: it is there already.
     pub(super) async fn create(&mut self, pairs: Pairs) -> Result<Option<Found>, StoreError> {
         let answer = self.shared.link.create(self.name, &pairs).await;
         match self.heard(answer)? {
-            Ok(tag) => Ok(Some(Found { tag, state: LeaseState::Available, pairs })),
+            Ok(tag) => Ok(Some(Found { tag, state: LeaseState::Available, pairs, kept: Kept::default() })),
             // "No such blob" of a blob that was to be created is about what is above it.
             Err(Refusal::NoContainer | Refusal::NoBlob) => Err(no_container(&self.shared.link.place)),
             Err(_) => Ok(None),
@@ -114,6 +115,6 @@ pub(super) fn halfway(error: StoreError) -> StoreError {
 }
 
 /// Of a look: without an answer nothing of the call is applied that was not before.
-fn only_read(error: StoreError) -> StoreError {
+pub(super) fn only_read(error: StoreError) -> StoreError {
     StoreError { applied: Applied::No, ..error }
 }

@@ -74,6 +74,11 @@ const X_MS: &[&str] = &[
     "x-ms-proposed-lease-id",
     "x-ms-blob-type",
     "x-ms-blob-content-type",
+    "x-ms-blob-content-encoding",
+    "x-ms-blob-content-language",
+    "x-ms-blob-content-disposition",
+    "x-ms-blob-cache-control",
+    "x-ms-access-tier",
 ];
 
 impl Request {

@@ -16,6 +16,7 @@ pub mod rival;
 pub mod service;
 pub mod transport;
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -230,6 +231,7 @@ impl Fake {
             metadata: metadata.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             body: b"foreign".to_vec(),
             content_type: "text/plain".to_owned(),
+            headers: BTreeMap::new(),
             etag,
             created: now.wall,
             modified: now.wall,

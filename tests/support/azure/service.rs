@@ -24,6 +24,17 @@ use super::metadata::{self, Metadata};
 /// "When a container is deleted, a container with the same name can't be created for at least 30 seconds."
 const BEING_DELETED: Duration = Duration::from_secs(30);
 
+const TIER: &str = "x-ms-access-tier";
+
+/// Headers of "Put Blob" that stay with the blob, and those that show them.
+const SET_BY: [(&str, &str); 5] = [
+    ("x-ms-blob-content-encoding", "content-encoding"),
+    ("x-ms-blob-content-language", "content-language"),
+    ("x-ms-blob-content-disposition", "content-disposition"),
+    ("x-ms-blob-cache-control", "cache-control"),
+    (TIER, TIER),
+];
+
 /// The service's time.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
@@ -72,6 +83,8 @@ pub struct Blob {
     pub metadata: Metadata,
     pub body: Vec<u8>,
     pub content_type: String,
+    /// What a write of the content sets and resets, by the header that an answer shows it in.
+    pub headers: BTreeMap<&'static str, String>,
     /// In its quotes.
     pub etag: String,
     pub created: Duration,
@@ -174,6 +187,12 @@ impl Service {
         answer = answer.with("content-length", part.len().to_string()).with("content-type", &blob.content_type);
         answer = answer.with("x-ms-creation-time", http_date(blob.created)).with("x-ms-blob-type", "BlockBlob");
         answer = with_lease(answer, &blob.lease, now.steady);
+        if !blob.headers.contains_key(TIER) {
+            answer = answer.with(TIER, "Hot").with("x-ms-access-tier-inferred", "true");
+        }
+        for (name, value) in &blob.headers {
+            answer = answer.with(name, value);
+        }
         for (name, value) in &blob.metadata {
             answer = answer.with(&format!("x-ms-meta-{name}"), value);
         }
@@ -207,7 +226,8 @@ impl Service {
         let content_type = content_type.unwrap_or("application/octet-stream").to_owned();
         let answer = dated(Response::new(201), &etag, now.wall).with("x-ms-request-server-encrypted", "true");
         let body = request.body.clone();
-        let blob = Blob { metadata, body, content_type, etag, created, modified: now.wall, lease };
+        let headers = SET_BY.iter().filter_map(|(by, shown)| Some((*shown, request.header(by)?.to_owned()))).collect();
+        let blob = Blob { metadata, body, content_type, headers, etag, created, modified: now.wall, lease };
         container.blobs.insert(call.name.clone(), blob);
         Ok(answer)
     }
