@@ -33,6 +33,8 @@ mod names;
 mod operators;
 #[path = "azure_store/pairs.rs"]
 mod pairs;
+#[path = "azure_store/properties.rs"]
+mod properties;
 #[path = "azure_store/regressions.rs"]
 mod regressions;
 #[path = "azure_store/schedule.rs"]

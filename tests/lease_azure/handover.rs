@@ -210,5 +210,5 @@ async fn a_hand_over_is_good_for_the_same_container_only() {
     assert_ne!(text, elsewhere);
     let error = a.leases.resume(received(&elsewhere)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let _ = a.leases.resume(received(&text)).await.expect("still there");
+    let _lease = a.leases.resume(received(&text)).await.expect("still there");
 }

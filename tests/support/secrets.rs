@@ -104,9 +104,7 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let mut listing = rival.list("");
     planted.debug("Inspection", &listing.next().await.expect("answered"));
     planted.debug("Inspections", &listing);
-    rival.ask("tour", lease.token(), Duration::from_secs(9)).await.expect("held");
     held.set_data(PAYLOAD).await.expect("stored");
-    planted.debug("StepDown", &held.asked());
 
     let handover = lease.into_handover().await.expect("held");
     planted.debug("Handover", &handover);
@@ -117,6 +115,12 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let lease = rival.resume(handover).await.expect("nobody else has");
     planted.plant_grant(grant_of("tour").await);
 
+    leases.ask("tour", lease.token(), Duration::from_secs(9)).await.expect("held");
+    if let Err(lost) = lease.renew().await {
+        // Where an ask is a revocation.
+        planted.error("an ask", &lost);
+    }
+    planted.debug("StepDown", &lease.held().asked());
     let wrong = leasehold::FencingToken::new(1).expect("a token");
     planted.error("a refusal", &leases.revoke("tour", wrong).await.expect_err("another token"));
     leases.revoke("tour", lease.token()).await.expect("that token");
@@ -177,7 +181,7 @@ fn finished_token(ended: &Ended) -> leasehold::FencingToken {
     }
 }
 
-/// All that the library logs in this process, at every level.
+/// All that the library and the SDK below it log in this process, at every level.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<String>>);
 
@@ -192,7 +196,7 @@ fn logs() -> &'static Collector {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("leasehold")
+        ["leasehold", "azure", "typespec", "reqwest"].iter().any(|logged| metadata.target().starts_with(logged))
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
