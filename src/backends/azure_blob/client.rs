@@ -25,7 +25,8 @@ use crate::protocol::broken::Broken;
 use crate::time::{SystemClock, within};
 use crate::types::{Answer, Grant, Name, StoreError, Timed};
 
-/// The hard end of a request. The client bounds each call by no more; this is for others who call the store.
+/// The hard end of one request; a verb makes some. The client bounds each call as a whole; this is for others who call
+/// the store.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The same for a request that carries content of the caller's.

@@ -51,8 +51,8 @@ const LONGEST_TERM: Duration = Duration::from_secs(60);
 /// rest of the record is in the blob's metadata; pairs of the caller's own survive. Blobs are never deleted.
 ///
 /// An acquire makes 3 requests; 2 where this store has last seen the blob free, or 4 if somebody else has used it
-/// since; 4 for the first ever of a name, or 5 by a client that has just begun. A try that is refused makes 1; a renewal
-/// 1; a release 1.
+/// since; 4 for the first ever of a name. A try that is refused makes 1, or 2 where this store has last seen the blob
+/// free; a renewal 1, and 2 with a payload; a release 1, and 2 when it closes.
 #[derive(Clone)]
 pub struct AzureBlobStore {
     shared: Arc<Shared>,
