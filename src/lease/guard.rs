@@ -98,7 +98,7 @@ impl Lease {
     /// `Ok(`[`Ended::Released`]`)`: it is recorded. `Ok(`[`Ended::Lost`]`)`: the lease was lost before, and nothing was
     /// recorded. [`recipes::Once`](crate::recipes::Once) is built on this.
     ///
-    /// One request; a second, before it, if the store's time is believed and not known.
+    /// One request, on Azure Blob two; and one before it if the store's time is believed and not known.
     ///
     /// # Errors
     /// As of the store, when no answer came: it is tried again in the background until the term is over.
