@@ -35,6 +35,8 @@
 //! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
 //! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, [`fence::raise`] for an object, the statements of `docs/fencing.md`; inside a process [`Fence`] |
+//! | work once per key, its outcome remembered: a queue delivers twice | [`recipes::Once`] |
+//! | to keep others out for a while after the release | [`Lease::close`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
 //! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
@@ -178,6 +180,11 @@ struct AzureBlobPage;
 #[cfg(all(doctest, feature = "testing", feature = "serde"))]
 #[doc = include_str!("../docs/programs.md")]
 struct Programs;
+
+/// The programs of `docs/recipes.md`, which are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/recipes.md")]
+struct Recipes;
 
 /// The tests of `docs/testing-your-code.md`, which are tests.
 #[cfg(all(doctest, feature = "testing"))]

@@ -33,7 +33,7 @@ pub enum Renewal {
     Manual,
 }
 
-/// How a client judges that a rival is dead, where the store does not judge it.
+/// How a client judges that a rival is dead, where the store does not judge it, and that a closed record opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Takeover {
     /// By the store's time in the record, or by watching it for a term.

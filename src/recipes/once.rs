@@ -135,8 +135,9 @@ impl Once {
 
     /// Runs `work` unless the key has an outcome already, or somebody is at it. Tries once, and never waits for another.
     ///
-    /// A first run is two requests, a repeat one (on Azure Blob 5 and 1); each one more for the first call of a client that
-    /// does not know the store's time. On loss of the lease the work is told, may go on for the margin, and is dropped then.
+    /// On DynamoDB a first run is two requests, three for a client that does not know the store's time yet, and a repeat is
+    /// one; on Azure Blob six for a new key, and one. On loss of the lease the work is told, may go on for the margin, and is
+    /// dropped then.
     ///
     /// # Errors
     /// [`OnceError`] says whether the work has run, and whether its outcome is remembered.
