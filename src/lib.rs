@@ -34,7 +34,7 @@
 //! | to wait, but not for ever | [`Leases::acquire_within`] |
 //! | options of one lease: term, payload, longest hold, manual renewal | [`Leases::request`] |
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
-//! | to refuse late writes | [`Held::token`] at the resource: [`fence::raise`] for an object, [`Fence`] inside a process |
+//! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, [`fence::raise`] for an object, the statements of `docs/fencing.md`; inside a process [`Fence`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
 //! | metrics and alarms | [`Leases::stats`], [`Leases::events`] |
@@ -69,6 +69,7 @@ pub mod fence;
 mod lease;
 #[doc(hidden)]
 pub mod protocol;
+pub mod recipes;
 pub mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -152,7 +153,9 @@ pub mod azure_blob {
 pub mod dynamodb {
     pub use aws_sdk_dynamodb;
 
-    pub use crate::backends::dynamodb::{DynamoDbStore, DynamoDbStoreBuilder, SortKey, create_table};
+    pub use crate::backends::dynamodb::{
+        DynamoDbStore, DynamoDbStoreBuilder, Fenced, FencedError, FencedWrite, Refusal, SortKey, create_table,
+    };
 }
 
 /// Leases in a SQLite file (feature `sqlite`).

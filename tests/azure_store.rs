@@ -13,9 +13,30 @@ mod requests;
 #[path = "azure_store/actors.rs"]
 mod actors;
 #[path = "azure_store/attacks.rs"]
+#[allow(dead_code, reason = "tests/azure_broken.rs uses the rest")]
 mod attacks;
+#[path = "azure_store/credentials.rs"]
+mod credentials;
+#[path = "azure_store/errors.rs"]
+mod errors;
+#[path = "azure_store/hostile.rs"]
+mod hostile;
 #[path = "azure_store/interleavings.rs"]
 mod interleavings;
+#[path = "azure_store/lenient.rs"]
+mod lenient;
+#[path = "azure_store/lost_answers.rs"]
+mod lost_answers;
+#[path = "azure_store/names.rs"]
+mod names;
+#[path = "azure_store/operators.rs"]
+mod operators;
+#[path = "azure_store/pairs.rs"]
+mod pairs;
+#[path = "azure_store/properties.rs"]
+mod properties;
+#[path = "azure_store/regressions.rs"]
+mod regressions;
 #[path = "azure_store/schedule.rs"]
 mod schedule;
 #[path = "azure_store/world.rs"]

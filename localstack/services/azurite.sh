@@ -8,9 +8,11 @@ install() {
   cp "$here"/azurite/package*.json "$1" && cd "$1" && npm ci --no-audit --no-fund --ignore-scripts
 }
 
+# Idle connections stay open for longer than a client keeps them (90 s), so that the client closes them: a request that
+# meets the server's close has no answer.
 start() {
   exec node node_modules/azurite/dist/src/blob/main.js --blobHost 127.0.0.1 --blobPort "$1" \
-    --inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent
+    --inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent --blobKeepAliveTimeout 300
 }
 
 healthy() { http GET "$1" "/devstoreaccount1?comp=list" "" | grep -i "^server: azurite-blob/" >/dev/null; }

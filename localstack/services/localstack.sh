@@ -29,6 +29,7 @@ start() {
   export PYTHONDONTWRITEBYTECODE=1 HOME=$PWD/home XDG_CACHE_HOME=$PWD/home/cache TMPDIR=$PWD/home/tmp
   export LOCALSTACK_VOLUME_DIR=$PWD/volume FILESYSTEM_ROOT=$PWD/volume
   mkdir -p "$TMPDIR"
+  rm -rf home/cache # an index of plugins, which would not see a change of ours
   exec bin/python -m localstack.runtime.main
 }
 

@@ -215,7 +215,7 @@ impl<'a> Call<'a> {
     fn give_back(&mut self, hold: &Hold) {
         self.owes = true;
         let debt = Debt { token: hold.token, grant: hold.grant, since: self.client.now(), burn: false };
-        self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
+        self.client.owe(&self.spec.name, &self.spec.rules, debt);
     }
 
     fn closed(&self) -> Error {
@@ -276,7 +276,7 @@ impl<'a> Call<'a> {
     fn owe(&mut self, step: Step) -> Next {
         if let Some(debt) = step.owed {
             self.owes = true;
-            self.client.owe(&self.spec.name, &self.spec.rules, debt, None);
+            self.client.owe(&self.spec.name, &self.spec.rules, debt);
         }
         self.over |= matches!(step.next, Next::Done(_));
         step.next
@@ -332,10 +332,14 @@ impl<'a> Call<'a> {
 
     fn held_by(&self, progress: &Progress) -> Option<HeldBy> {
         let record = self.last_seen.as_ref()?.record.as_ref()?;
+        let closed = record.closed.filter(|_| record.grant.is_none());
+        // The token of a closed record may be that of a claim that was given up since.
+        let token = closed.and_then(|closed| closed.by).unwrap_or(record.token);
         Some(HeldBy {
             holder: record.holder.clone(),
-            token: FencingToken::new(record.token),
-            closed: record.grant.is_none() && record.closed.is_some(),
+            token: FencingToken::new(token),
+            closed: closed.is_some(),
+            data: record.data.clone(),
             unchanged_for: Duration::from_nanos(progress.seen_for),
             of: progress.of.map(Duration::from_nanos),
         })
@@ -386,13 +390,14 @@ fn local(client: &Client, core: &Core) -> HeldBy {
         holder: client.holder.clone(),
         token: Some(core.token),
         closed: false,
+        data: core.newest_data(),
         unchanged_for: Duration::ZERO,
         of: None,
     }
 }
 
 fn unknown() -> HeldBy {
-    HeldBy { holder: None, token: None, closed: false, unchanged_for: Duration::ZERO, of: None }
+    HeldBy { holder: None, token: None, closed: false, data: None, unchanged_for: Duration::ZERO, of: None }
 }
 
 fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>) -> Error {

@@ -30,7 +30,7 @@ pub struct Inspection {
     pub revoked: bool,
     /// A wish that the holder finish.
     pub asked: Option<StepDown>,
-    /// The payload.
+    /// The payload: what the holder publishes, or of a closed lease what its last holder has left.
     pub data: Option<Data>,
 }
 
@@ -46,7 +46,8 @@ pub enum Status {
     NotKnownToHaveExpired,
     /// Its term is over and nobody has taken it yet.
     Expired,
-    /// Nobody holds it, and its last holder has closed it for a while.
+    /// Nobody holds it, and its last holder has closed it for a while. Where neither the store nor its time tells,
+    /// that while may be over: only watching tells.
     Closed,
     /// It is not a record that this version may touch.
     Unreadable(Unreadable),
@@ -113,7 +114,11 @@ impl Leases {
         self.end_grant(Operation::Force, name.as_ref(), token, true).await
     }
 
-    /// Asks the holder with that token to finish within `grace`. It sees it on its next renewal.
+    /// Asks the holder with that token to finish within `grace`. It sees it on its next renewal:
+    /// [`Held::asked`](crate::Held::asked).
+    ///
+    /// On Azure Blob nobody but the holder can write to the record, so an ask is a revocation there: the holder learns on
+    /// its next renewal that the lease is lost, and `grace` is the rest of its term.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when it is not held with that token. Else as of the store; it may be sent again.
@@ -131,6 +136,8 @@ impl Leases {
         for _ in 0..TRIES {
             match client.port.ask(client.attempt(), ask.clone()).await {
                 Ok((Asked::Asked, _)) => return Ok(()),
+                // The lost answer was of an accepted copy, and the grant has ended by now.
+                Ok((Asked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Asked::Refused(view), _)) => return Err(client.refused(Operation::Ask, &name, token, &view)),
                 Err(error) if error.kind.is_transient() => failed = Some(error),
                 Err(error) => return Err(client.error(Operation::Ask, Some(&name), error)),
@@ -231,9 +238,19 @@ impl Client {
             Standing::Vacant => Status::Free,
             Standing::Expired(_) if record.is_some_and(|record| record.grant.is_none()) => Status::Free,
             Standing::Expired(_) => Status::Expired,
-            Standing::Held(_) if record.is_some_and(|record| record.grant.is_none()) => Status::Closed,
+            Standing::Held(_) if record.is_some_and(|record| record.grant.is_none()) => self.closed(record),
             Standing::Held(_) if self.description.judge == ExpiryJudge::Store => Status::Held,
             Standing::Held(_) => record.map_or(Status::NotKnownToHaveExpired, |record| self.by_store_time(record)),
+        }
+    }
+
+    fn closed(&self, record: Option<&Record>) -> Status {
+        let clocks = &self.rules.clocks;
+        let time = self.port.time().interval(&self.now(), clocks).filter(|_| self.rules.trusts_store_time);
+        let until = record.and_then(|record| record.closed?.until_ms).map(|ms| clocks.units(ms));
+        match (until, time) {
+            (Some(until), Some((early, _))) if early > until => Status::Free,
+            _ => Status::Closed,
         }
     }
 

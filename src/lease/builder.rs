@@ -168,6 +168,7 @@ impl Options {
         self.check_ttl(store)?;
         let margin = self.margin.unwrap_or((self.ttl / 10).max(SHORTEST_DEFAULT_MARGIN));
         let poll = self.poll.unwrap_or(LONGEST_DEFAULT_POLL).min(self.ttl / 3).max(Duration::from_millis(1));
+        let trusts_store_time = store.has_store_time && self.takeover == Takeover::StoreTime;
         let rules = Rules {
             clocks: clocks(),
             ttl: nanos(self.ttl),
@@ -175,9 +176,8 @@ impl Options {
             attempt: nanos((self.ttl / 6).min(LONGEST_ATTEMPT)),
             renew_every: nanos(self.ttl) / 3,
             poll: nanos(poll),
-            use_store_time: store.has_store_time
-                && store.judge == ExpiryJudge::Client
-                && self.takeover == Takeover::StoreTime,
+            use_store_time: trusts_store_time && store.judge == ExpiryJudge::Client,
+            trusts_store_time,
             has_store_time: store.has_store_time,
             manual: self.renewal == Renewal::Manual,
             native: store.judge == ExpiryJudge::Store && store.grain >= Duration::from_secs(1),

@@ -281,6 +281,11 @@ impl Core {
         })
     }
 
+    /// The newest payload, stored or not.
+    pub(super) fn newest_data(&self) -> Option<Data> {
+        self.lock().data.clone()
+    }
+
     /// How many renewals have counted so far.
     pub(super) fn renewals(&self) -> u32 {
         self.lock().hold.renewals()

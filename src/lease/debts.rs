@@ -13,7 +13,7 @@ use super::core::Core;
 use crate::protocol::cleanup::{Cleanup, Debt, Settlement};
 use crate::protocol::rules::Rules;
 use crate::time;
-use crate::types::{Name, Stamp, Vacate};
+use crate::types::{Close, Name, Stamp, Vacate};
 
 /// Everything that is owed.
 #[derive(Debug, Default)]
@@ -41,14 +41,28 @@ pub(super) struct Owed {
     name: Name,
     rules: Arc<Rules>,
     cleanup: Cleanup,
+    /// What a release leaves.
+    close: Option<Close>,
     /// The lease whose release this is: it stands in the way of the next in line until it was tried.
     of: Option<Arc<Core>>,
 }
 
 impl Client {
     /// Something is owed from now on. Never waits, needs no runtime.
-    pub(super) fn owe(self: &Arc<Self>, name: &Name, rules: &Arc<Rules>, debt: Debt, of: Option<Arc<Core>>) {
-        let owed = Owed { name: name.clone(), rules: Arc::clone(rules), cleanup: Cleanup::new(debt), of };
+    pub(super) fn owe(self: &Arc<Self>, name: &Name, rules: &Arc<Rules>, debt: Debt) {
+        self.owe_release(name, rules, debt, None, None);
+    }
+
+    /// The release of this lease is owed, with what it leaves.
+    pub(super) fn owe_release(
+        self: &Arc<Self>,
+        name: &Name,
+        rules: &Arc<Rules>,
+        debt: Debt,
+        close: Option<Close>,
+        of: Option<Arc<Core>>,
+    ) {
+        let owed = Owed { name: name.clone(), rules: Arc::clone(rules), cleanup: Cleanup::new(debt), close, of };
         self.debts.lock().fresh.push_back(owed);
         self.debts.changed.notify_waiters();
         self.keeper.owes(self);
@@ -175,7 +189,7 @@ impl InHand {
             token: debt.token,
             grant: debt.grant,
             burn: debt.burn,
-            close: None,
+            close: owed.close.clone(),
             now_ms: client.port.late_now_ms(),
         };
         let answer = client.port.vacate(Duration::from_nanos(owed.rules.attempt), body).await;

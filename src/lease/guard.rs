@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::core::Core;
 use super::held::{Ended, Held};
-use crate::types::{Error, ErrorKind, FencingToken, Handover, Name, Operation};
+use crate::types::{Data, Error, ErrorKind, FencingToken, Handover, Name, Operation};
+
+/// The longest time for which a release can close a record.
+const LONGEST_CLOSING: Duration = Duration::from_secs(10 * 366 * 24 * 60 * 60);
 
 /// A lease that this process holds. Only its owner ends it.
 ///
@@ -80,6 +84,36 @@ impl Lease {
     /// Safe: the release then goes on in the background.
     pub async fn release(self) -> Result<Ended, Error> {
         self.core.release().await
+    }
+
+    /// Releases it and closes the record in the same write: for so long nobody can acquire it, and whoever tries is
+    /// shown `data` ([`HeldBy::data`](crate::HeldBy::data)); `None` removes the payload.
+    ///
+    /// `keep` is rounded up to a millisecond, is 1 ms at the least and ten years at the most, and counts from this
+    /// call on the store's clock where that is believed: the record then opens for everybody, some seconds late.
+    /// Elsewhere (SQLite, [`Takeover::ObservedOnly`](crate::Takeover::ObservedOnly)) a closed record opens only for a
+    /// process that has watched it for so long. On the memory store the store itself opens it. Meanwhile a try is
+    /// answered [`Attempt::Held`](crate::Attempt::Held), and an acquire waits until the record opens.
+    ///
+    /// `Ok(`[`Ended::Released`]`)`: it is recorded. `Ok(`[`Ended::Lost`]`)`: the lease was lost before, and nothing was
+    /// recorded. [`recipes::Once`](crate::recipes::Once) is built on this.
+    ///
+    /// One request, on Azure Blob two; one more before it if the store's time is believed and not known.
+    ///
+    /// # Errors
+    /// As of the store, when no answer came: it is tried again in the background until the term is over.
+    /// [`ErrorKind::Unavailable`] also when an answer was lost and nobody can say any more. In both cases
+    /// [`Error::written`] is [`Written::Unknown`](crate::Written::Unknown): it may be recorded, or may be yet.
+    /// [`ErrorKind::Closed`] when the client was shut down and has released the lease first, and
+    /// [`ErrorKind::Unreadable`] when something else is stored under its name: nothing was recorded.
+    ///
+    /// # Cancel safety
+    /// Safe once it was polled: it then goes on in the background, or with
+    /// [`Renewal::Manual`](crate::Renewal::Manual) with the next call of the client or
+    /// [`Leases::flush`](crate::Leases::flush). Dropped before, it is a release without closing.
+    pub async fn close(self, keep: Duration, data: Option<Data>) -> Result<Ended, Error> {
+        let keep_ms = keep.min(LONGEST_CLOSING).as_nanos().div_ceil(1_000_000);
+        self.core.close(u64::try_from(keep_ms).unwrap_or(u64::MAX).max(1), data).await
     }
 
     /// Stops renewing, leaves the record as it is, and gives what another process needs to take it up with

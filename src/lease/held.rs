@@ -49,7 +49,8 @@ impl Held {
         self.core.token
     }
 
-    /// What a store needs to check this lease inside a transaction of the caller's. No store takes one yet.
+    /// What a store needs to check this lease inside a transaction of the caller's:
+    /// `DynamoDbStore::condition_check` takes it. Not every store can check one.
     pub fn proof(&self) -> Proof {
         self.core.proof()
     }

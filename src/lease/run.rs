@@ -2,7 +2,6 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -73,18 +72,23 @@ impl Lease {
             let released = self.release().await.map(drop);
             return Finished { output: None, ended: Ended::Lost(lost), released };
         }
-        let core = Arc::clone(self.core());
-        // Declared after the lease, so that it is dropped before it.
-        let output = {
-            let work = pin!(work(self.held()));
-            under(&core, work).await
-        };
-        let ended_before = core.judge();
+        let output = self.work(work).await;
+        let ended_before = self.core().judge();
         let (ended, released) = match self.release().await {
             Ok(ended) => (ended, Ok(())),
             Err(error) => (Ended::Released, Err(error)),
         };
         Finished { output, ended: ended_before.unwrap_or(ended), released }
+    }
+
+    /// Runs work under the lease, which is there afterwards. `None`: it was lost, and the work did not end in time.
+    pub(crate) async fn work<T, F, Fut>(&self, work: F) -> Option<T>
+    where
+        F: FnOnce(Held) -> Fut,
+        Fut: Future<Output = T>,
+    {
+        let work = pin!(work(self.held()));
+        under(self.core(), work).await
     }
 
     fn nobody_renews(&self) -> Lost {

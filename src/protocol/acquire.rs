@@ -267,7 +267,7 @@ impl Acquire {
     fn judge(&mut self, view: &View, at: At<'_>, rules: &Rules) -> Step {
         self.highest = self.highest.max(view.token());
         self.shown = view.token();
-        let time = rules.use_store_time.then_some(at.time);
+        let time = rules.trusts_store_time.then_some(at.time);
         match self.observer.judge(view, &at.now, time, &rules.clocks) {
             Judgement::Unreadable => Step::next(Next::Done(Outcome::Unreadable)),
             Judgement::Claimable(expect) => Step::next(self.claim_again(expect, at, rules)),

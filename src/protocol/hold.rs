@@ -4,6 +4,7 @@
 //! every clock; a loss is final.
 
 use super::broken::Broken;
+use super::payload::Payload;
 use super::rules::{Clocks, Rules};
 use super::store_time::{StoreTime, late_end};
 use crate::types::{Grant, Renewed, Sample, Stamp, Standing, View};
@@ -111,14 +112,6 @@ struct Sent {
     data: u32,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Payload {
-    newest: u32,
-    accepted: u32,
-    /// The store will never take it.
-    refused: u32,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Valid,
@@ -223,7 +216,7 @@ impl Hold {
             at: *now,
             expires_at,
             basis: expires_at.map(|_| Box::new(*time)),
-            data: if with_data { self.data.newest } else { self.data.accepted },
+            data: self.data.of_body(with_data),
         });
         self.last_send = *now;
         self.next_after = rules.renew_every;
@@ -290,30 +283,29 @@ impl Hold {
 
     /// A new payload: every body carries it until one was accepted. Returns its number.
     pub fn set_data(&mut self) -> u32 {
-        self.data.newest += 1;
-        self.data.newest
+        self.data.set()
     }
 
     /// The number of the newest payload that is known to be stored.
     pub fn data_accepted(&self) -> u32 {
-        self.data.accepted
+        self.data.accepted()
     }
 
     /// The store has said that it will never take the payload of the renewal under way: later bodies do without.
     pub fn refuse_data(&mut self) {
-        if let Some(sent) = self.under_way.as_ref().filter(|sent| sent.data > self.data.accepted) {
-            self.data.refused = self.data.refused.max(sent.data);
+        if let Some(sent) = &self.under_way {
+            self.data.refuse(sent.data);
         }
     }
 
     /// The number of the newest payload that the store will never take.
     pub fn data_refused(&self) -> u32 {
-        self.data.refused
+        self.data.refused()
     }
 
     /// Whether the next renewal has a payload to carry.
     pub fn has_new_data(&self) -> bool {
-        self.data.newest > self.data.accepted.max(self.data.refused)
+        self.data.is_new()
     }
 
     /// How many renewals have counted so far.
@@ -352,7 +344,7 @@ impl Hold {
     }
 
     fn renewed(&mut self, sent: &Sent, sample: Option<Sample>, now: &Stamp, rules: &Rules, jitter: u16) {
-        self.data.accepted = self.data.accepted.max(sent.data);
+        self.data.accept(sent.data);
         let computed = sent.basis.as_ref().map(|basis| Computed { first_sent: &sent.at, basis });
         if !computed.is_none_or(|computed| computed.agrees_with(sample, now, rules)) {
             // The date contradicts what expires_at was computed from: the body does not count. Write again, the

@@ -12,6 +12,7 @@ pub mod broken;
 pub mod cleanup;
 pub mod hold;
 pub mod observer;
+pub mod payload;
 pub mod record;
 pub mod release;
 pub mod rules;

@@ -14,6 +14,9 @@ pub struct Observer {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Seen {
     version: Version,
+    /// Whether somebody held it. The service's own tag does not move when a lease ends, and then a closed record is
+    /// one that opens.
+    held: bool,
     /// The receipt of the first answer that showed this write.
     since: Stamp,
     /// How long it must have been watched; `None`: watching never opens it.
@@ -77,7 +80,8 @@ impl Observer {
     }
 
     fn watch(&mut self, version: &Version, record: Option<&Record>, now: &Stamp, clocks: &Clocks) {
-        if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version)) {
+        let held = record.is_some_and(|record| record.grant.is_some());
+        if self.seen.as_ref().is_some_and(|seen| same_write(&seen.version, version) && seen.held == held) {
             return;
         }
         let since = match &self.seen {
@@ -85,12 +89,13 @@ impl Observer {
             _ => *now,
         };
         let (watch, until_ms) = match record {
-            // The service's own tag does not move when the holder renews, so watching a holder by it tells nothing.
-            Some(record) if record.grant.is_some() && version.as_tag().is_some() => (None, None),
+            // Nor does it move when the holder renews, so watching a holder by it tells nothing.
+            Some(_) if held && version.as_tag().is_some() => (None, None),
             record => record.map_or((None, None), end_of),
         };
         self.seen = Some(Seen {
             version: version.clone(),
+            held,
             since,
             watch: watch.map(|ms| clocks.watch(ms)),
             until: until_ms.map(|ms| clocks.units(ms)),
@@ -191,6 +196,21 @@ mod tests {
         let mut observer = Observer::default();
         assert!(matches!(observer.judge(&closed, &at(0), None, &CLOCKS), Judgement::NotYet(_)));
         assert!(matches!(observer.judge(&closed, &at(101), None, &CLOCKS), Judgement::Claimable(_)));
+    }
+
+    #[test]
+    fn a_record_that_was_closed_under_a_lease_opens_after_the_lease_has_ended_although_its_tag_has_not_moved() {
+        let closed = Some(Closed { for_ms: Some(100), until_ms: None, by: Some(7) });
+        let shown = |grant| {
+            let record = Record { grant, closed, ..held(1) };
+            View { standing: Standing::Held(Version::of_tag("7")), record: Some(record) }
+        };
+        let mut observer = Observer::default();
+        let mut judged = |grant, t| observer.judge(&shown(grant), &at(t), None, &CLOCKS);
+        assert!(matches!(judged(Some(Grant::from_bits(1)), 0), Judgement::NotYet(Progress { of: None, .. })));
+        assert!(matches!(judged(None, 50), Judgement::NotYet(Progress { of: Some(101), .. })));
+        assert!(matches!(judged(None, 150), Judgement::NotYet(_)), "counted from when nobody held it");
+        assert!(matches!(judged(None, 151), Judgement::Claimable(_)));
     }
 
     #[test]

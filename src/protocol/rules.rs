@@ -15,8 +15,10 @@ pub struct Rules {
     pub renew_every: u64,
     /// Between two reads of a waiter.
     pub poll: u64,
-    /// Whether `expires_at` is written and believed.
+    /// Whether `expires_at` is written.
     pub use_store_time: bool,
+    /// Whether moments of the store's clock in a record are believed: the end of a term, or of a closing.
+    pub trusts_store_time: bool,
     /// Whether the answers carry the store's time (then it is the floor of tokens).
     pub has_store_time: bool,
     /// Whether nothing renews in the background, so that a freeze can fall anywhere.

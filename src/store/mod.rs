@@ -18,11 +18,18 @@ pub mod conformance;
 /// A place where lease records are kept.
 ///
 /// What every store promises:
-/// - Each verb is one conditional write that is atomic, durable and linearizable for its name. It is accepted
-///   exactly as `docs/protocol.md` says, and nothing is ever written without a condition (I8).
-/// - A refused verb answers what is there, as of the moment of the refusal.
+/// - Each verb takes effect at one moment, by a conditional write that is atomic, durable and linearizable for its
+///   name. It is accepted exactly as `docs/protocol.md` says, and nothing is ever written without a condition (I8).
+/// - A refused verb answers what is there, as of the moment of the refusal or later.
 /// - No conditional write is sent twice by one call, neither by the store nor by a library below it: one call is
 ///   one attempt. An answer that is lost is [`Applied::Unknown`].
+///
+/// A store whose service needs several requests for a verb (Azure Blob: lease, then write) sends each under a condition
+/// of its own, and answers `Applied::Unknown` as soon as one of them may have been applied and the verb has not ended.
+/// What a call leaves that was dropped between two of them, the clean-up of the same grant takes away, or else the end of
+/// the term.
+///
+/// And of each:
 /// - A record that is not readable is a [`View`], not an error, and no verb changes it.
 /// - The store's time in an answer is the service's own; an answer that a proxy has made carries none.
 ///

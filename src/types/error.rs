@@ -67,6 +67,8 @@ pub enum Operation {
     SetData,
     /// Releasing.
     Release,
+    /// Releasing, and closing the record for a while.
+    Close,
     /// Handing over.
     Handover,
     /// Running work under a lease.
@@ -250,6 +252,7 @@ impl fmt::Display for Operation {
             Self::Renew => "renew",
             Self::SetData => "set_data",
             Self::Release => "release",
+            Self::Close => "close",
             Self::Handover => "handover",
             Self::Run => "run",
             Self::Inspect => "inspect",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{FencingToken, Label};
+use super::{Data, FencingToken, Label};
 
 /// Who has a lease that a call did not get, and how far this client has come in watching it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,7 @@ pub struct HeldBy {
     pub(crate) holder: Option<Label>,
     pub(crate) token: Option<FencingToken>,
     pub(crate) closed: bool,
+    pub(crate) data: Option<Data>,
     pub(crate) unchanged_for: Duration,
     pub(crate) of: Option<Duration>,
 }
@@ -21,15 +22,21 @@ impl HeldBy {
         self.holder.as_ref().map(Label::as_str)
     }
 
-    /// The holder's token; of a closed lease, that of its last holder.
+    /// The holder's token; of a closed lease, that of the holder who has closed it.
     pub fn token(&self) -> Option<FencingToken> {
         self.token
     }
 
-    /// Whether nobody holds it, and its last holder has closed it for a while. Records can be closed, but no call of
-    /// this version closes one yet.
+    /// Whether nobody holds it, and its last holder has closed it for a while, with
+    /// [`Lease::close`](crate::Lease::close): it opens by itself, and releases or revocations change nothing about it.
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// The payload, at most 4 KiB: what the holder publishes ([`Held::set_data`](crate::Held::set_data)), or of a
+    /// closed lease what its last holder has left. As of the answer that this was made of.
+    pub fn data(&self) -> Option<&[u8]> {
+        self.data.as_ref().map(Data::as_bytes)
     }
 
     /// For how long this client has seen the record unchanged, over all its calls for this name.

@@ -41,10 +41,20 @@ impl Actor {
         Self { index, world: Arc::clone(world), store, grants: AtomicU64::new(1) }
     }
 
+    /// It holds this already.
+    pub(crate) fn goes_on(&self, held: Held) -> Held {
+        self.world.sends_for(self.index, held.grant);
+        held
+    }
+
     /// Claims what is free. A claim without an answer is sent `copies` times with the same body, then given up.
     pub(crate) async fn acquires(&self, copies: usize) -> Option<Held> {
         // Equal proposals of two clients are what has to be told apart.
-        self.claims(Expect::Vacant, 5, copies).await
+        self.proposes(5, copies).await
+    }
+
+    pub(crate) async fn proposes(&self, token: u64, copies: usize) -> Option<Held> {
+        self.claims(Expect::Vacant, token, copies).await
     }
 
     /// Takes up what was handed over.

@@ -33,15 +33,18 @@ pub(crate) fn c() -> Grant {
 /// A service and one store on it. No request of any test may be one that the service finds invalid.
 pub(crate) struct Ground {
     pub(crate) fake: Fake,
+    /// The service's.
+    pub(crate) clock: TestClock,
     pub(crate) store: TestStore,
 }
 
 impl Ground {
     pub(crate) fn new() -> Self {
-        let fake = Fake::new(TestClock::seeded(99));
+        let clock = TestClock::seeded(99);
+        let fake = Fake::new(clock.clone());
         fake.require(Auth::SharedKey { account: ACCOUNT.into(), key: KEY.into() });
         let store = TestStore::on(&fake);
-        Self { fake, store }
+        Self { fake, clock, store }
     }
 
     /// With a lease that was granted and released by somebody else: its token is 3.

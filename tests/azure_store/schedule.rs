@@ -71,7 +71,7 @@ pub(crate) struct Explored {
 pub(crate) struct Desk {
     waiting: Mutex<Vec<Waiting>>,
     playing: AtomicUsize,
-    /// What each client has been answered so far, as a hash: all that it does follows from it.
+    /// What each client has been answered so far and when, as a hash: all that it does follows from it.
     heard: Mutex<Vec<u64>>,
 }
 
@@ -290,11 +290,11 @@ impl HttpClient for Turnstile {
             Ok(Fate::Arrives | Fate::Twice) => {
                 let answer = self.world.execute(request).await?;
                 let headers = self.world.without_tags(answer.headers());
-                self.desk.hears(self.actor, &(u16::from(answer.status()), headers));
+                self.desk.hears(self.actor, &(self.world.moment(), u16::from(answer.status()), headers));
                 Ok(answer)
             }
             Ok(Fate::Late) => {
-                self.desk.hears(self.actor, &"nothing");
+                self.desk.hears(self.actor, &self.world.moment());
                 Err(Error::with_message(ErrorKind::Io, "the connection broke"))
             }
             // The run is over.

@@ -117,8 +117,12 @@ impl World {
         if let Some((_, metadata, tag)) = self.blob() {
             let mut tags = self.tags.lock().unwrap();
             let meaning = hash(&(tags.newest, metadata));
-            if !tags.meanings.contains_key(&tag) {
-                tags.meanings.insert(tag, meaning);
+            let mut is_new = false;
+            tags.meanings.entry(tag).or_insert_with(|| {
+                is_new = true;
+                meaning
+            });
+            if is_new {
                 tags.newest = meaning;
             }
         }
@@ -165,6 +169,11 @@ impl World {
     /// How many steps have passed so far.
     pub(crate) fn now(&self) -> u64 {
         self.history().now
+    }
+
+    /// What a client goes by besides its answers.
+    pub(crate) fn moment(&self) -> (u64, u64) {
+        (self.now(), self.highest())
     }
 
     pub(crate) fn tick(&self) {

@@ -194,7 +194,7 @@ fn judge(setup: &Setup, object: &Object, told: &[(String, Outcome)]) -> Option<S
     let newest = (setup.holders)().into_iter().max_by_key(|holder| holder.token)?;
     let done = |item: &&str| told.iter().any(|(told, outcome)| told == item && *outcome == Outcome::Stored);
     let alone = (setup.holders)().iter().filter(|holder| holder.token == newest.token).count() == 1;
-    if setup.faults == 0 && alone && !newest.items.iter().all(|item| done(item)) {
+    if setup.faults == 0 && alone && !newest.items.iter().all(done) {
         return Some(format!("the newest holder could not write: {told:?}"));
     }
     None

@@ -56,7 +56,7 @@ async fn the_table_of_actions_lists_all_that_the_store_calls_and_nothing_else() 
 #[test]
 fn every_policy_and_role_on_the_page_is_json() {
     let blocks: Vec<_> = PAGE.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     for block in blocks {
         serde_json::from_str::<Value>(block).unwrap_or_else(|error| panic!("{error}: {block}"));
     }

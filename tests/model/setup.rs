@@ -80,6 +80,7 @@ impl Setup {
             renew_every: 0,
             poll: 1,
             use_store_time: false,
+            trusts_store_time: false,
             has_store_time: false,
             manual: false,
             native: false,
@@ -112,6 +113,7 @@ impl Setup {
     pub(crate) fn dated(title: &'static str, kappa: u64) -> Self {
         let mut setup = Self::observed(title);
         setup.rules.use_store_time = true;
+        setup.rules.trusts_store_time = true;
         setup.rules.has_store_time = true;
         setup.rules.clocks.kappa = kappa;
         setup.skew = i64::try_from(kappa).unwrap_or(0);

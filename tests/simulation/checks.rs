@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use leasehold::protocol::record::Stored;
 use leasehold::{Claim, Data, Event, Events, Grant, Held, Name, Renew, Vacate};
 
+use super::closings::Closings;
 use super::machine::{Gate, Run};
 
 /// A run sends some hundred requests.
@@ -52,6 +53,7 @@ pub struct Checks {
     pub two_may_believe: BTreeMap<Name, Duration>,
     /// Until when an operator's act excuses tokens of a name that do not rise.
     pub tokens_may_fall: BTreeMap<Name, Duration>,
+    pub closings: Closings,
     pub counts: Counts,
 }
 
@@ -198,6 +200,7 @@ impl Checks {
             self.counts.one_more("burns");
         }
         self.must_not_be_silent(vacate.grant, "release", &vacate.name);
+        self.closing_sent(vacate);
     }
 
     fn request_sent(&mut self) {

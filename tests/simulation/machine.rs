@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use leasehold::testing::TestClock;
@@ -197,7 +197,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// When a future of the API is dropped before its end.
+/// When a future of the API is dropped before its end, or left alone.
 #[derive(Clone, Copy, Debug)]
 pub enum Cancel {
     Never,
@@ -205,6 +205,8 @@ pub enum Cancel {
     AtPoll(u32),
     /// Some time later, between two polls.
     After(Duration),
+    /// Not at all, but from the end of its n-th poll on it is not polled for so long.
+    Stalls(u32, Duration),
 }
 
 impl Cancel {
@@ -218,6 +220,23 @@ impl Cancel {
                 output = &mut work => Some(output),
                 () = tokio::time::sleep(limit) => None,
             },
+            Self::Stalls(last, length) => {
+                let (mut polls, mut stall): (u32, Option<Pin<Box<tokio::time::Sleep>>>) = (0, None);
+                poll_fn(move |context| {
+                    if let Some(stall) = &mut stall {
+                        ready!(stall.as_mut().poll(context));
+                    }
+                    (polls, stall) = (polls + 1, None);
+                    let polled = work.as_mut().poll(context);
+                    if polled.is_pending() && polls == last {
+                        let stall = stall.insert(Box::pin(tokio::time::sleep(length)));
+                        // Also when it is over at once: the work has said that it is to be polled again.
+                        _ = stall.as_mut().poll(context).map(|()| context.waker().wake_by_ref());
+                    }
+                    polled.map(Some)
+                })
+                .await
+            }
             Self::AtPoll(last) => {
                 let mut polls = 0;
                 poll_fn(move |context| {

@@ -15,9 +15,11 @@
 
 mod chance;
 mod checks;
+mod closings;
 mod controls;
 mod machine;
 mod operator;
+mod outcomes;
 mod plan;
 mod regressions;
 mod run;
@@ -35,7 +37,19 @@ const SEEDS: u64 = 3_000;
 
 const EXPLORATION: Exploration = Exploration {
     replay: "cargo test --features testing,serde,__broken --test simulation nothing_is_violated_whatever -- --nocapture",
-    must_happen: &["grants", "takeovers", "resumed", "lost", "cancelled", "stale writes refused", "burns"],
+    must_happen: &[
+        "grants",
+        "takeovers",
+        "resumed",
+        "lost",
+        "cancelled",
+        "stale writes refused",
+        "burns",
+        "records closed",
+        "closed records opened",
+        "closings not known",
+        "outcomes told again",
+    ],
 };
 
 #[test]

@@ -38,10 +38,15 @@ pub struct ClientPlan {
     pub wall_ahead: i64,
     /// How long its workers hold, at the longest.
     pub holds: Duration,
+    /// How many of a thousand times that it uses a lease it stores a payload.
+    pub stores: u64,
     /// How many of ten leases it hands over.
     pub hands_over: u64,
     /// How many of a thousand acquires take up a hand-over, if there is one.
     pub takes_up: u64,
+    /// How many of ten leases it closes, and for how long at the longest.
+    pub closes: u64,
+    pub keeps: Duration,
 }
 
 /// Faults drawn without a plan seldom meet at the moment that matters.
@@ -51,6 +56,8 @@ pub enum Theme {
     Anything,
     /// A holder is cut off while others wait, so that its deadline and their count end together.
     Deadline,
+    /// Leases are short, and are closed.
+    Closing,
     /// Long pauses between leases, in which a client's knowledge of the store's time grows old, or its clocks freeze.
     Idle,
 }
@@ -68,6 +75,12 @@ impl Plan {
 
     pub fn shortest_ttl(&self) -> Duration {
         self.clients.iter().map(|client| client.ttl).min().unwrap_or_default()
+    }
+
+    /// How long a closed record keeps whoever watches it from the beginning, at the longest.
+    pub fn longest_closing(&self) -> Duration {
+        let keeps = self.clients.iter().filter(|client| client.closes > 0).map(|client| client.keeps);
+        keeps.max().map_or(Duration::ZERO, |keeps| keeps * 103 / 100 + Duration::from_secs(5))
     }
 
     pub fn longest_ttl(&self) -> Duration {
@@ -103,15 +116,26 @@ impl ClientPlan {
             rate_ppm: draw_rate(chance),
             wall_ahead: chance.of(&[0, 0, 3600, -3600]),
             holds: chance.of(&[ttl / 4, ttl, ttl * 4]),
+            stores: 150,
             hands_over: 2,
             takes_up: 200,
+            closes: 0,
+            keeps: ttl,
         }
     }
 
     pub fn suited(self, theme: Theme, chance: &Chance) -> Self {
         let ttl = self.ttl;
         match theme {
-            Theme::Anything => self,
+            Theme::Anything => Self { closes: chance.of(&[0, 0, 2]), ..self },
+            Theme::Closing => Self {
+                poll: Some(ttl / chance.of(&[3, 10, 50])),
+                holds: ttl / chance.of(&[4, 50]),
+                hands_over: 1,
+                closes: chance.of(&[2, 5, 9]),
+                keeps: ttl / chance.of(&[1, 4]),
+                ..self
+            },
             Theme::Deadline => Self {
                 margin: chance.of(&[Some(Duration::ZERO), Some(Duration::ZERO), Some(ttl / 20), None]),
                 poll: Some(ttl / chance.of(&[20, 100])),

@@ -55,6 +55,9 @@ pub enum Fault {
     RateChange,
     Crash,
     Operator,
+    /// A future of the API is not polled for a while. Not drawn here: a verb is one request, and the others, which the
+    /// rarest of the broken rules needs together, would be rarer for it.
+    Stall,
 }
 
 impl Plan {
@@ -66,6 +69,8 @@ impl Plan {
             Theme::Anything,
             Theme::Deadline,
             Theme::Deadline,
+            Theme::Closing,
+            Theme::Idle,
             Theme::Idle,
         ]);
         let ttls = chance.of(&[&[10u64][..], &[20], &[10, 30], &[12, 20, 30]]);
@@ -93,7 +98,13 @@ impl Plan {
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
-        Duration::ZERO
+        self.longest_closing()
+    }
+
+    /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
+    pub fn unseen(&self) -> Duration {
+        let freezes = self.often(Fault::FreezeIdle) + self.often(Fault::FreezeInClaim) > 0;
+        if freezes { Duration::from_secs(3) + self.longest_ttl() / 6 } else { Duration::ZERO }
     }
 }
 
@@ -133,6 +144,8 @@ impl Theme {
             (Self::Idle, Fault::FreezeIdle) => maybe(500),
             (Self::Deadline, Fault::SlowAnswer) => maybe(500),
             (Self::Deadline, Fault::AnswerLost | Fault::WallJump | Fault::Operator) => maybe(250),
+            (Self::Closing, Fault::AnswerLost | Fault::SlowAnswer | Fault::RequestLost) => maybe(250),
+            (Self::Closing, Fault::Cancel | Fault::Duplicate | Fault::Operator) => maybe(100),
             (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause) => maybe(10),
             _ => 0,
         }

@@ -220,10 +220,11 @@ impl Store for Line {
         self.world.checks(|checks| checks.vacate_sent(vacate));
         let (body, process) = (vacate.clone(), self.process);
         let answer = self.through(false, move |world| world.vacate(process, &body)).await;
-        if let Ok(Timed { value: Vacated::Vacated, .. }) = &answer {
-            if vacate.burn {
-                self.world.checks(|checks| checks.settled(vacate.grant));
-            }
+        if let Ok(Timed { value, .. }) = &answer {
+            self.world.checks(|checks| checks.closing_answered(vacate, value));
+        }
+        if vacate.burn && matches!(&answer, Ok(Timed { value: Vacated::Vacated, .. })) {
+            self.world.checks(|checks| checks.settled(vacate.grant));
         }
         answer
     }
@@ -293,7 +294,12 @@ impl World {
         let outcome = self.apply(
             &vacate.name,
             |stored| record::vacate(stored, vacate),
-            |world, _, _| world.note_in("vacated", process, vacate.token, u64::from(vacate.burn)),
+            |world, _, _| {
+                world.note_in("vacated", process, vacate.token, u64::from(vacate.burn));
+                if !vacate.burn {
+                    world.checks.writes(&vacate.name, vacate.grant, "release");
+                }
+            },
         );
         self.dated(outcome.map_or(Vacated::Vacated, Vacated::Refused))
     }
@@ -376,6 +382,8 @@ impl World {
             state.checks.token_written(name, before.token, after.token);
         }
         written(&mut state, before, &after);
+        let by = after.closed.filter(|_| after.grant.is_none()).and_then(|closed| closed.by);
+        state.checks.closing_written(name, by, after.data.as_ref());
         let same = matches!(before, Stored::Record(old) if identity(old) == identity(&after));
         let since = state.truth.0.get(name).filter(|_| same).map_or(self.now(), |entry| entry.written);
         state.truth.0.insert(name.clone(), Entry { stored: Stored::Record(after), written: since });

@@ -32,6 +32,10 @@ impl Worker {
             let number = self.chance.between(0, self.world.plan.names as u64 - 1) as usize;
             let name = self.world.name(number);
             let before = self.world.checks(|checks| checks.returned());
+            if self.remembers(self.plan.closes * 30) {
+                self.once(&name, &before).await;
+                continue;
+            }
             let Some(got) = self.cancel().of(self.acquire(&name)).await else {
                 self.cancelled("acquire");
                 continue;
@@ -86,21 +90,32 @@ impl Worker {
 
     async fn hold(&self, lease: Lease, before: &BTreeMap<Name, u64>) {
         let (name, token, held) = (lease.name().clone(), lease.token(), lease.held());
-        let (id, gate) = (self.world.next_id(), Arc::clone(self.process.clock.gate()));
-        self.world.note("acquired", self.process.id, token.as_u64(), id);
-        let live = Live { id, process: self.process.id, held: held.clone(), gate };
-        self.world.checks(|checks| checks.acquired(live, before));
-        self.world.sample();
+        let id = self.acquired(&held, before);
         if self.chance.per_mille(250) && self.plan.renewal == Renewal::Task {
             self.run(lease, &held).await;
         } else {
             self.use_it(&held, Some(&lease)).await;
             self.end(lease, &name, token.as_u64()).await;
         }
-        self.world.note("done", self.process.id, token.as_u64(), id);
+        self.done(&name, token.as_u64(), id);
+    }
+
+    /// It has the lease.
+    pub fn acquired(&self, held: &Held, before: &BTreeMap<Name, u64>) -> u64 {
+        let (id, gate) = (self.world.next_id(), Arc::clone(self.process.clock.gate()));
+        self.world.note("acquired", self.process.id, held.token().as_u64(), id);
+        let live = Live { id, process: self.process.id, held: held.clone(), gate };
+        self.world.checks(|checks| checks.acquired(live, before));
+        self.world.sample();
+        id
+    }
+
+    /// It does not use the lease any more.
+    pub fn done(&self, name: &Name, token: u64, id: u64) {
+        self.world.note("done", self.process.id, token, id);
         self.world.sample();
         self.world.checks(|checks| {
-            checks.over(&name, token.as_u64());
+            checks.over(name, token);
             checks.forget(id);
         });
     }
@@ -115,7 +130,7 @@ impl Worker {
         }
     }
 
-    async fn use_it(&self, held: &Held, lease: Option<&Lease>) {
+    pub async fn use_it(&self, held: &Held, lease: Option<&Lease>) {
         let until = self.world.now() + self.chance.up_to(self.plan.holds);
         while self.world.now() < until && !self.world.is_healed() {
             self.world.sleep(self.chance.up_to(self.plan.ttl / 4)).await;
@@ -126,9 +141,14 @@ impl Worker {
             if let Some(lease) = lease.filter(|_| self.chance.per_mille(700)) {
                 self.told(self.cancel().of(lease.renew()).await, "renew");
             }
-            if self.chance.per_mille(150) {
+            if self.chance.per_mille(self.plan.stores) {
                 // A lease that was handed over brings the payload of the one before it.
-                self.set_data(held, self.world.next_id()).await;
+                let older = self.set_data(held, self.world.next_id());
+                match self.world.plan.often(Fault::Stall) > 0 && self.chance.per_mille(300) {
+                    // The one that is left alone goes on when the other is stored.
+                    true => _ = tokio::join!(older, self.set_data(held, self.world.next_id())),
+                    false => older.await,
+                }
             }
             if self.chance.per_mille(50) {
                 let span = self.chance.up_to(self.plan.ttl / 2);
@@ -164,6 +184,9 @@ impl Worker {
 
     async fn end(&self, lease: Lease, name: &Name, token: u64) {
         self.world.checks(|checks| checks.over(name, token));
+        if self.remembers(self.plan.closes * 100) {
+            return self.close(lease, name, token).await;
+        }
         let released = (10 - self.plan.hands_over) * 3 / 4;
         match self.chance.between(0, 9) {
             way if way < released => {
@@ -209,7 +232,10 @@ impl Worker {
         !self.world.is_healed() && self.chance.per_mille(self.world.plan.often(fault))
     }
 
-    fn cancel(&self) -> Cancel {
+    pub fn cancel(&self) -> Cancel {
+        if self.world.plan.often(Fault::Stall) > 0 && self.happens(Fault::Stall) {
+            return Cancel::Stalls(self.chance.between(1, 8) as u32, self.chance.up_to(self.plan.ttl * 2));
+        }
         if !self.happens(Fault::Cancel) {
             return Cancel::Never;
         }
@@ -220,12 +246,12 @@ impl Worker {
         }
     }
 
-    fn cancelled(&self, what: &'static str) {
+    pub fn cancelled(&self, what: &'static str) {
         self.world.note("cancelled", self.process.id, what.len() as u64, 0);
         self.world.checks(|checks| checks.counts.one_more("cancelled"));
     }
 
-    fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {
+    pub fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {
         match done {
             None => {
                 self.cancelled(what);
@@ -240,7 +266,7 @@ impl Worker {
     }
 
     /// An error that says that the caller is wrong, or the record broken, is the library's mistake here.
-    fn expect(&self, error: &Error) {
+    pub fn expect(&self, error: &Error) {
         let fine =
             [ErrorKind::TimedOut, ErrorKind::Unavailable, ErrorKind::Denied, ErrorKind::Refused, ErrorKind::Lost];
         // Nor can a caller know what the longest hold has left when it asks for more.

@@ -62,8 +62,10 @@ pub struct Process {
 impl World {
     pub fn new(plan: Plan, verbose: bool) -> Arc<Self> {
         let started = Instant::now();
+        let mut checks = Checks::default();
+        checks.closings.unseen = plan.unseen();
         let state = State {
-            checks: Checks::default(),
+            checks,
             truth: Truth::new(&plan),
             cut_off: BTreeSet::new(),
             away: false,

@@ -6,7 +6,6 @@ use leasehold::protocol::broken::Broken;
 use super::seeds::Control::{self, Blind, Caught};
 use super::seeds::break_each;
 
-const NO_CLOSING: &str = "no public call closes a record yet";
 const NO_EXPIRES_AT: &str = "the service judges: a record has no expires_at, and no deadline hangs on a date";
 const NO_WATCHING: &str = "the service judges: nobody is taken for dead by watching";
 const NO_VERSION: &str = "a renewal of the service has neither version nor term of its own";
@@ -42,12 +41,16 @@ fn control(broken: Broken) -> Control {
         Broken::RenewalWithoutVersionOrder => Blind(NO_VERSION),
         Broken::RenewalUnconditional => Blind(OF_THE_SERVICE),
         Broken::CleanupByName => Blind(OF_THE_SERVICE),
+        Broken::FenceAdmitsLower
+        | Broken::FenceTakesTheSameTag
+        | Broken::FenceWithoutWriteIds
+        | Broken::FenceRaiseOfOwnTokenIsNoWrite => Blind("rules of the fence at an object: tests/fence_objects"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
-        Broken::ClosedIdentityWithoutToken => Blind(NO_CLOSING),
-        Broken::BurnClearsClosed => Blind(NO_CLOSING),
-        Broken::ClosingNotMineIsSuccess => Blind(NO_CLOSING),
-        Broken::ClosingJudgedByToken => Blind(NO_CLOSING),
-        Broken::ClosingKeepsPayload => Blind(NO_CLOSING),
+        Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
+        Broken::BurnClearsClosed => Caught,
+        Broken::ClosingNotMineIsSuccess => Caught,
+        Broken::ClosingJudgedByToken => Caught,
+        Broken::ClosingKeepsPayload => Caught,
     }
 }
 

@@ -16,11 +16,15 @@
 mod chance;
 #[path = "../simulation/checks.rs"]
 mod checks;
+#[path = "../simulation/closings.rs"]
+mod closings;
 mod controls;
 #[path = "../simulation/machine.rs"]
 mod machine;
 mod observed;
 mod operator;
+#[path = "../simulation/outcomes.rs"]
+mod outcomes;
 #[path = "../simulation/plan.rs"]
 mod plan;
 mod regressions;
@@ -61,6 +65,10 @@ const EXPLORATION: Exploration = Exploration {
         "listed",
         "late copies applied",
         "second copies applied",
+        "records closed",
+        "closed records opened",
+        "closings not known",
+        "outcomes told again",
     ],
 };
 

@@ -29,6 +29,8 @@ pub struct Found {
     pub token: u64,
     /// The grant in the metadata.
     written_by: Option<Grant>,
+    /// The token of the closing in the metadata.
+    closed_by: Option<u64>,
     data: Option<Data>,
 }
 
@@ -37,9 +39,11 @@ impl Found {
         // The names of a run are spelt alike as blobs.
         let peek = service.peek(name.as_str())?;
         let field = |field: &str| peek.metadata.get(field).map(String::as_str);
+        let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
         Some(Self {
             state: peek.state,
-            token: field("lh_token").and_then(|token| token.parse().ok()).unwrap_or(0),
+            token: number(field("lh_token")).unwrap_or(0),
+            closed_by: number(field("lh_closed_ms").and(field("lh_closed_by"))),
             written_by: field("lh_grant").and_then(Grant::parse),
             data: field("lh_data").and_then(payload),
         })
@@ -117,6 +121,7 @@ fn compare(state: &mut State, name: &Name, before: Option<&Found>, after: &Found
     if let Some(before) = before {
         state.checks.token_written(name, before.token, after.token);
     }
+    state.checks.closing_written(name, after.closed_by, after.data.as_ref());
     state.note_in(stands(after.state), copy.process, short(after.leased_as()), after.token);
     // Whoever is told that it is over must not keep others out, but for what is left of a term that was broken.
     if let LeaseState::Leased(id) = after.state {
@@ -150,7 +155,10 @@ fn written_for(
     if is_claim && state.truth.brought.get(&grant).is_some_and(|brought| *brought != after.data) {
         state.checks.fail(format!("{name}: the payload of an older grant has survived a claim"));
     }
-    state.checks.payload_written(name, grant, after.data.as_ref());
+    // What a closing leaves is not a payload of the grant's.
+    if after.closed_by.is_none() {
+        state.checks.payload_written(name, grant, after.data.as_ref());
+    }
 }
 
 /// On behalf of whom a request is made.

@@ -72,6 +72,7 @@ impl World {
         state.note_in("deleted", 0, 0, 0);
         let now = state.checks.now;
         state.checks.counts.one_more("deleted");
+        state.checks.closings.carried.remove(name);
         state.checks.two_may_believe.insert(name.clone(), now + term);
         state.checks.tokens_may_fall.insert(name.clone(), now + term + Duration::from_secs(30));
     }

@@ -52,6 +52,8 @@ pub enum Fault {
     // Those of callers.
     /// A future of the API is dropped at some await.
     Cancel,
+    /// A future of the API is not polled for a while.
+    Stall,
     /// All clocks of an idle machine freeze.
     FreezeIdle,
     // Those of the world, which happen at moments of their own.
@@ -71,7 +73,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    const ALL: [Fault; 26] = [
+    const ALL: [Fault; 27] = [
         Self::RequestLost,
         Self::AnswerLost,
         Self::Late,
@@ -87,6 +89,7 @@ impl Fault {
         Self::Refused,
         Self::FleetSkew,
         Self::Cancel,
+        Self::Stall,
         Self::FreezeIdle,
         Self::Partition,
         Self::StoreAway,
@@ -111,6 +114,7 @@ impl Plan {
             Theme::Anything,
             Theme::Deadline,
             Theme::Deadline,
+            Theme::Closing,
             Theme::Idle,
         ]);
         let ttls = chance.of(&[&[15u64][..], &[15], &[20], &[15, 30], &[15, 20, 60]]);
@@ -120,6 +124,9 @@ impl Plan {
         let longest = clients.iter().map(|client| client.ttl).max().unwrap_or_default();
         let calm = chance.between(0, 5);
         let setting = Setting::draw(theme, &chance);
+        if setting.focus == Some(Op::SetMetadata) {
+            clients.iter_mut().for_each(|client| client.stores = 700);
+        }
         if setting.focus == Some(Op::Change) || chance.per_mille(200) {
             clients.iter_mut().for_each(|client| (client.hands_over, client.takes_up) = (6, 700));
         }
@@ -139,7 +146,13 @@ impl Plan {
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
-        self.setting.busy_after_expiry + self.setting.term_ends_late_by
+        self.setting.busy_after_expiry + self.setting.term_ends_late_by + self.longest_closing()
+    }
+
+    /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
+    pub fn unseen(&self) -> Duration {
+        let freezes = self.often(Fault::FreezeIdle) > 0;
+        if freezes { Duration::from_secs(3) + self.longest_ttl() / 6 } else { Duration::ZERO }
     }
 }
 
@@ -196,7 +209,10 @@ impl Theme {
             (Self::Idle, Fault::FreezeIdle) => maybe(500),
             (Self::Deadline, Fault::SlowAnswer) => maybe(500),
             (Self::Deadline, Fault::AnswerLost | Fault::Late | Fault::WallJump | Fault::Operator) => maybe(250),
-            (_, Fault::RequestLost | Fault::Cancel | Fault::RateChange | Fault::Pause | Fault::Duplicate) => maybe(10),
+            (
+                _,
+                Fault::RequestLost | Fault::Cancel | Fault::Stall | Fault::RateChange | Fault::Pause | Fault::Duplicate,
+            ) => maybe(10),
             _ => 0,
         }
     }

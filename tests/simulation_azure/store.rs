@@ -144,6 +144,9 @@ impl Store for Line {
         self.world.note(if vacate.burn { "burn" } else { "release" }, self.process, vacate.token, 0);
         self.world.checks(|checks| checks.vacate_sent(vacate));
         let answer = self.azure.vacate(vacate).await;
+        if let Ok(Timed { value, .. }) = &answer {
+            self.world.checks(|checks| checks.closing_answered(vacate, value));
+        }
         let settled = match &answer {
             Ok(Timed { value: Vacated::Vacated, .. }) => true,
             Ok(Timed { value: Vacated::Refused(view), .. }) => view.token() >= vacate.token,

@@ -57,6 +57,8 @@ pub enum Fault {
     AnswerLate(Duration),
     /// It is applied and answered, and a second copy is applied so much later.
     Twice(Duration),
+    /// It is applied twice at once, as by a proxy that repeats it, and the caller sees the second answer.
+    Repeated,
     /// It never arrives and is never answered.
     Hang,
     /// It is refused with this kind and not applied.
@@ -213,6 +215,10 @@ impl Scripted {
                     let _ = call(inner).await;
                 });
                 answer
+            }
+            Some(Fault::Repeated) => {
+                call(inner.clone()).await?;
+                call(inner).await
             }
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Fail(kind)) => Err(broken(kind, Applied::No)),

@@ -7,7 +7,8 @@ use std::iter;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use leasehold::{Attempt, Ended, ErrorKind, Event, Grant, Leases};
+use leasehold::recipes::{Failed, Once, Outcome};
+use leasehold::{Attempt, Data, Ended, ErrorKind, Event, Grant, Leases};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
@@ -103,9 +104,7 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let mut listing = rival.list("");
     planted.debug("Inspection", &listing.next().await.expect("answered"));
     planted.debug("Inspections", &listing);
-    rival.ask("tour", lease.token(), Duration::from_secs(9)).await.expect("held");
     held.set_data(PAYLOAD).await.expect("stored");
-    planted.debug("StepDown", &held.asked());
 
     let handover = lease.into_handover().await.expect("held");
     planted.debug("Handover", &handover);
@@ -116,6 +115,12 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let lease = rival.resume(handover).await.expect("nobody else has");
     planted.plant_grant(grant_of("tour").await);
 
+    leases.ask("tour", lease.token(), Duration::from_secs(9)).await.expect("held");
+    if let Err(lost) = lease.renew().await {
+        // Where an ask is a revocation.
+        planted.error("an ask", &lost);
+    }
+    planted.debug("StepDown", &lease.held().asked());
     let wrong = leasehold::FencingToken::new(1).expect("a token");
     planted.error("a refusal", &leases.revoke("tour", wrong).await.expect_err("another token"));
     leases.revoke("tour", lease.token()).await.expect("that token");
@@ -132,6 +137,7 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     let again = leases.acquire("tour").await.expect("forced free");
     planted.plant_grant(grant_of("tour").await);
     again.release().await.expect("answered");
+    remembered(planted, leases, rival, grant_of).await;
     planted.error("a bad name", &leases.acquire("").await.expect_err("empty"));
     let mut told = 0;
     while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(50), events.next()).await {
@@ -142,6 +148,32 @@ pub async fn tour(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_
     assert!(told >= 4, "two grants and their ends: {told}");
 }
 
+/// Outcomes, and what others are told of closed leases.
+async fn remembered(planted: &mut Planted, leases: &Leases, rival: &Leases, grant_of: impl AsyncFn(&str) -> Grant) {
+    let hour = Duration::from_secs(3600);
+    let lease = leases.acquire("closed").await.expect("free");
+    planted.plant_grant(grant_of("closed").await);
+    planted.debug("Ended", &lease.close(hour, Data::new(PAYLOAD.as_bytes())).await.expect("answered"));
+    let closed = rival.try_acquire("closed").await.expect("answered");
+    planted.debug("Attempt", &closed);
+    match &closed {
+        Attempt::Held(by) if by.data() == Some(PAYLOAD.as_bytes()) => planted.hidden("HeldBy", &by.to_string()),
+        _ => panic!("it is closed"),
+    }
+    planted.debug("Inspection", &rival.inspect("closed").await.expect("answered"));
+    for client in [leases, rival] {
+        let once = Once::new(client).keep(hour);
+        planted.debug("Once", &once);
+        let outcome = once.run("once", async |_| Ok::<_, Failed<std::fmt::Error>>(PAYLOAD)).await.expect("remembered");
+        assert!(matches!(outcome, Outcome::Done(_) | Outcome::AlreadyDone(_)));
+        planted.debug("Outcome", &outcome);
+    }
+    let large = async |_| Ok::<_, Failed<std::fmt::Error>>(PAYLOAD.repeat(300));
+    let error = Once::new(leases).run("large", large).await.expect_err("too large");
+    planted.error("OnceError", &error);
+    planted.debug("Failed", &Failed::Remember(std::fmt::Error, PAYLOAD.into()));
+}
+
 fn finished_token(ended: &Ended) -> leasehold::FencingToken {
     match ended {
         Ended::Lost(lost) => lost.token(),
@@ -149,7 +181,7 @@ fn finished_token(ended: &Ended) -> leasehold::FencingToken {
     }
 }
 
-/// All that the library logs in this process, at every level.
+/// All that the library and the SDK below it log in this process, at every level.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<String>>);
 
@@ -164,7 +196,7 @@ fn logs() -> &'static Collector {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("leasehold")
+        ["leasehold", "azure", "typespec", "reqwest"].iter().any(|logged| metadata.target().starts_with(logged))
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {

@@ -32,18 +32,23 @@ impl Talk<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
         // An earlier copy of this body, whose answer was lost, may have got the lease.
         let in_doubt = self.shared.notes.is_in_doubt(claim.grant);
-        let mut known = self.shared.notes.take(self.name).filter(|found| !in_doubt && serves(found, claim));
+        if self.shared.notes.is_given_up(claim.grant) {
+            // A release of this grant is on its way, and must not find it granted.
+            return self.view_without(claim.grant).await.map(Claimed::Refused);
+        }
+        let mut known = self.shared.notes.take(self.name).filter(|seen| !in_doubt && serves(seen.as_ref(), claim));
         for _ in 0..ROUNDS {
-            let found = match known.take() {
+            let seen = match known.take() {
+                Some(seen) => seen,
+                None => self.look().await?,
+            };
+            let found = match seen {
                 Some(found) => found,
-                None => match self.look().await? {
+                None if claim.expect != Expect::Vacant => return Ok(Claimed::Refused(View::absent())),
+                // Created free, with token 0: that grants nothing yet.
+                None => match self.create(metadata::fresh(0)).await? {
                     Some(found) => found,
-                    None if claim.expect != Expect::Vacant => return Ok(Claimed::Refused(View::absent())),
-                    // Created free, with token 0: that grants nothing yet, so a lost answer leaves nothing in doubt.
-                    None => match self.create(metadata::fresh(0)).await? {
-                        Some(found) => found,
-                        None => continue,
-                    },
+                    None => continue,
                 },
             };
             let ruling = rule(&found, claim, in_doubt);
@@ -53,7 +58,7 @@ impl Talk<'_> {
             let round = match ruling {
                 Ruling::Mine => Round::Over(self.confirmed(claim, found)),
                 Ruling::Refuse => Round::Over(self.refused(claim, found)),
-                Ruling::Lease => self.lease(claim, found).await?,
+                Ruling::Lease => self.lease(claim, found, in_doubt).await?,
                 Ruling::TakeUp(from) => self.take_up(claim, from, found, in_doubt).await?,
             };
             if let Round::Over(claimed) = round {
@@ -63,14 +68,19 @@ impl Talk<'_> {
         Err(self.contended())
     }
 
-    async fn lease(&mut self, claim: &Claim, found: Found) -> Result<Round, StoreError> {
+    async fn lease(&mut self, claim: &Claim, found: Found, in_doubt: bool) -> Result<Round, StoreError> {
         self.shared.notes.asks_for(claim.grant, &found);
         let ttl_s = claim.ttl_ms / 1000;
         let answer = self.shared.link.acquire(self.name, claim.grant, ttl_s, &found.tag).await;
         match self.heard(answer)? {
-            Ok(()) => self.write(claim, found).await,
+            Ok(()) => self.write(claim, found, None).await,
             // Not this copy; an earlier one may be the reason that the tag has moved, and a look tells.
-            Err(Refusal::Moved | Refusal::NoBlob | Refusal::NoContainer) => Ok(Round::Again),
+            Err(Refusal::Moved | Refusal::NoBlob | Refusal::NoContainer) => {
+                if !in_doubt {
+                    self.shared.notes.settled(claim.grant);
+                }
+                Ok(Round::Again)
+            }
             Err(_) => {
                 self.shared.notes.settled(claim.grant);
                 self.view_without(claim.grant).await.map(|view| Round::Over(Claimed::Refused(view)))
@@ -87,7 +97,7 @@ impl Talk<'_> {
             return Ok(Round::Over(Claimed::Refused(view)));
         }
         if Broken::AzureHandoverWithoutRenewal.on() {
-            return self.write(claim, found).await;
+            return self.write(claim, found, Some(from)).await;
         }
         // Also where an earlier copy has changed it: this names my id, and its success says that the lease is mine.
         let answer = self.shared.link.renew(self.name, claim.grant).await;
@@ -102,28 +112,34 @@ impl Talk<'_> {
                 return self.give_up(claim, Some(found)).await;
             }
         }
-        self.write(claim, found).await
+        self.write(claim, found, Some(from)).await
     }
 
-    /// The lease is ours. Only the record is missing.
-    async fn write(&mut self, claim: &Claim, found: Found) -> Result<Round, StoreError> {
-        let pairs = metadata::claimed(&found.pairs, claim);
-        match self.set_metadata(&found, &pairs, Some(claim.grant)).await.map_err(halfway)? {
-            Ok(found) => Ok(Round::Over(self.confirmed(claim, found))),
-            Err(Refusal::Moved) => match self.look().await.map_err(halfway)? {
-                // An earlier copy of the same write was late.
-                Some(found) if matches!(rule(&found, claim, true), Ruling::Mine) => {
-                    Ok(Round::Over(self.confirmed(claim, found)))
-                }
-                _ => self.give_up(claim, None).await,
-            },
-            Err(_) => self.give_up(claim, Some(found)).await,
+    /// The lease is ours. Only the record is missing. `from` is the grant that was handed over, if it was.
+    async fn write(&mut self, claim: &Claim, mut found: Found, from: Option<Grant>) -> Result<Round, StoreError> {
+        for _ in 0..ROUNDS {
+            let pairs = metadata::claimed(&found.pairs, claim);
+            match self.set_metadata(&found, &pairs, Some(claim.grant)).await.map_err(halfway)? {
+                Ok(found) => return Ok(Round::Over(self.confirmed(claim, found))),
+                Err(Refusal::Moved) => match self.look().await.map_err(halfway)? {
+                    // An earlier copy of the same write was late.
+                    Some(now) if matches!(rule(&now, claim, true), Ruling::Mine) => {
+                        return Ok(Round::Over(self.confirmed(claim, now)));
+                    }
+                    // A payload of whoever has handed it over has come late, before the lease had another id.
+                    Some(now) if from.is_some_and(|from| is_handed(&now, from, claim)) => found = now,
+                    _ => return self.give_up(claim, None).await,
+                },
+                Err(_) => return self.give_up(claim, Some(found)).await,
+            }
         }
+        self.give_up(claim, None).await
     }
 
     /// The lease was had and is of no use. Where the blob may still have the tag under which it was asked for, that is
     /// moved: a late copy of the request must not get it again for nobody.
     async fn give_up(&mut self, claim: &Claim, unmoved: Option<Found>) -> Result<Round, StoreError> {
+        self.shared.notes.gives_up(claim.grant);
         self.give_back(claim.grant).await.map_err(halfway)?;
         if let Some(found) = unmoved {
             let pairs = metadata::burnt(&found.pairs, claim.token);
@@ -152,10 +168,13 @@ impl Talk<'_> {
     }
 }
 
-/// Whether a blob that was seen earlier may be claimed without looking again: it was free then, and the tag tells
-/// whether it has been written since. (Not whether it has been leased; but then the lease is refused.)
-fn serves(found: &Found, claim: &Claim) -> bool {
-    !found.state.is_held() && matches!(rule(found, claim, false), Ruling::Lease)
+/// Whether what was seen earlier may be claimed without looking again: there was no blob, or it was free, and the tag
+/// tells whether it has been written since. (Not whether it has been leased; but then the lease is refused.)
+fn serves(seen: Option<&Found>, claim: &Claim) -> bool {
+    match seen {
+        Some(found) => !found.state.is_held() && matches!(rule(found, claim, false), Ruling::Lease),
+        None => claim.expect == Expect::Vacant,
+    }
 }
 
 fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
@@ -183,6 +202,10 @@ fn rule(found: &Found, claim: &Claim, in_doubt: bool) -> Ruling {
 /// A blob that is leased may be leased by an earlier copy of the same claim; asking again with the same id tells.
 fn lease_if(free: bool, found: &Found, in_doubt: bool) -> Ruling {
     if free || (in_doubt && found.state == LeaseState::Leased) { Ruling::Lease } else { Ruling::Refuse }
+}
+
+fn is_handed(found: &Found, from: Grant, claim: &Claim) -> bool {
+    found.record().is_ok_and(|record| record.grant == Some(from) && record.token < claim.token)
 }
 
 fn handed(found: &Found, record: &Record, from: Grant) -> Ruling {

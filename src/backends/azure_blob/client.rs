@@ -25,7 +25,8 @@ use crate::protocol::broken::Broken;
 use crate::time::{SystemClock, within};
 use crate::types::{Answer, Grant, Name, StoreError, Timed};
 
-/// The hard end of a request. The client bounds each call by no more; this is for others who call the store.
+/// The hard end of one request; a verb makes some. The client bounds each call as a whole; this is for others who call
+/// the store.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The same for a request that carries content of the caller's.
@@ -235,11 +236,14 @@ impl Link {
     /// A success counts only if the lease that it tells of is ours: Azurite renews with a foreign id what has expired.
     async fn hold(&self, op: Op, request: Request, grant: Grant) -> Answer<Said<()>> {
         let reply = self.send(op, request).await?;
-        let said = reply.said.and_then(|response| {
-            let held = header(response.headers(), "x-ms-lease-id").map(str::to_ascii_lowercase);
-            let ours = held == Some(grant.to_text()) || Broken::AzureAnyLeaseId.on();
-            if ours { Ok(()) } else { Err(Refusal::NotYours) }
-        });
+        let said = match &reply.said {
+            Ok(response) => {
+                let held = header(response.headers(), "x-ms-lease-id").ok_or_else(|| self.garbled(op, &reply))?;
+                let ours = held.eq_ignore_ascii_case(&grant.to_text()) || Broken::AzureAnyLeaseId.on();
+                if ours { Ok(()) } else { Err(Refusal::NotYours) }
+            }
+            Err(refusal) => Err(*refusal),
+        };
         Ok(Timed::dated(said, reply.date_ms))
     }
 

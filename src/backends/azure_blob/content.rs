@@ -186,7 +186,7 @@ impl Talk<'_> {
     /// Whether the lease was held.
     async fn write_content(&mut self, proof: &Proof, content: &[u8]) -> Result<bool, StoreError> {
         let (grant, token) = (proof.grant(), proof.token().as_u64());
-        let mut known = self.shared.notes.take(self.name).filter(|found| found.carries(grant, token));
+        let mut known = self.shared.notes.take(self.name).flatten().filter(|found| found.carries(grant, token));
         for _ in 0..ROUNDS {
             let found = match known.take() {
                 Some(found) => found,

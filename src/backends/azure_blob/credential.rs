@@ -9,6 +9,7 @@ use azure_core::http::policies::Policy;
 use azure_core::http::policies::auth::BearerTokenAuthorizationPolicy;
 
 use super::shared_key::SharedKey;
+use super::token::KeptToken;
 
 const SCOPE: &str = "https://storage.azure.com/.default";
 
@@ -26,12 +27,15 @@ enum Kind {
 
 impl Credential {
     /// A token of Microsoft Entra ID, by any credential of `azure_identity`. Over https only.
+    ///
+    /// While a token is good, a request waits at most a second for its successor. With
+    /// [`Renewal::Thread`](crate::Renewal::Thread) the credential is used from two runtimes.
     pub fn token(credential: Arc<dyn TokenCredential>) -> Self {
         Self(Kind::Token(credential))
     }
 
-    /// A shared access signature: the query that starts with `sv=` or `?sv=`. It needs the permissions read, create and
-    /// write; list for [`Leases::list`](crate::Leases::list).
+    /// A shared access signature: the query that has `sig=` in it, with or without its `?`. It needs the permissions read
+    /// and write; list for [`Leases::list`](crate::Leases::list).
     pub fn sas(query: impl Into<String>) -> Self {
         Self(Kind::Sas(Secret::new(query.into())))
     }
@@ -55,9 +59,10 @@ impl Credential {
                      shared access signature"
                     .into())
             }
-            Kind::Token(credential) => {
-                Ok(Some(Arc::new(BearerTokenAuthorizationPolicy::new(Arc::clone(credential), [SCOPE]))))
-            }
+            Kind::Token(credential) => Ok(Some(Arc::new(BearerTokenAuthorizationPolicy::new(
+                Arc::new(KeptToken::new(Arc::clone(credential))),
+                [SCOPE],
+            )))),
             Kind::Sas(query) => {
                 let query = query.secret().trim_start_matches('?');
                 if !query.contains("sig=") {

@@ -74,11 +74,11 @@ impl Op {
         matches!(self, Self::GetBlob | Self::PutContent)
     }
 
-    /// The data action that a role needs for it, and the permission of a shared access signature.
+    /// The action that a role needs for it, and the permission of a shared access signature.
     fn permission(self) -> (&'static str, &'static str) {
         match self {
             Self::GetProperties | Self::GetBlob => ("containers/blobs/read", "read"),
-            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create"),
+            Self::PutBlob => ("containers/blobs/add/action or containers/blobs/write", "create or write"),
             Self::ListBlobs => ("containers/blobs/read", "list"),
             Self::GetContainer => ("containers/read", "read of an account SAS"),
             Self::CreateContainer => ("containers/write", "create of an account SAS"),
@@ -121,6 +121,10 @@ fn unless(left: bool) -> Applied {
 
 fn unanswered(error: &azure_core::Error, left: bool) -> (StoreErrorKind, Applied, &'static str) {
     match error.kind() {
+        ErrorKind::Credential if !left && in_passing(error) => {
+            let what = "no request was sent, because the identity service gave no token in time; try again later";
+            (StoreErrorKind::Unavailable, Applied::No, what)
+        }
         ErrorKind::Credential if !left => {
             let what = "no request was sent, because the credential gave no token; check it, and try again later";
             (StoreErrorKind::Denied, Applied::No, what)
@@ -139,6 +143,17 @@ fn unanswered(error: &azure_core::Error, left: bool) -> (StoreErrorKind, Applied
     }
 }
 
+/// Whether the identity service was out of reach or out of order, so that a token may come later by itself.
+fn in_passing(error: &azure_core::Error) -> bool {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let mut kinds = causes.filter_map(|cause| cause.downcast_ref::<azure_core::Error>()).map(azure_core::Error::kind);
+    kinds.any(|kind| match kind {
+        ErrorKind::Connection | ErrorKind::Io => true,
+        ErrorKind::HttpResponse { status, .. } => matches!(u16::from(*status), 408 | 429 | 500..),
+        _ => false,
+    })
+}
+
 /// A status that stands here is one with which the service rejects a request before it writes. What a proxy says, or a
 /// service that is out of order, leaves the write unknown.
 fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreErrorKind, Applied, String) {
@@ -150,8 +165,8 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     match (status, code) {
         (403, "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "InsufficientAccountPermissions") => {
             let what = format!(
-                "access denied ({code}); the role needs the data action \
-                 `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared access signature the permission {letter}"
+                "access denied ({code}); a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
+                 access signature the permission {letter}, and the account's network rules must let this machine in"
             );
             (StoreErrorKind::Denied, Applied::No, what)
         }
@@ -210,6 +225,21 @@ mod tests {
         assert!(denied.message.contains("blobs/write") && denied.message.contains("Lease Blob"), "{denied}");
         let expired = answered(Op::SetMetadata, 403, "AuthenticationFailed");
         assert_eq!((expired.kind, expired.applied), (StoreErrorKind::Denied, Applied::No));
+    }
+
+    #[test]
+    fn a_token_that_may_come_later_is_tried_again_and_one_that_is_refused_is_not() {
+        let place = Place { container: "https://acct.blob.core.windows.net/leases".into() };
+        for (cause, kind) in [
+            (ErrorKind::Io, StoreErrorKind::Unavailable),
+            (ErrorKind::Connection, StoreErrorKind::Unavailable),
+            (ErrorKind::Other, StoreErrorKind::Denied),
+        ] {
+            let cause = azure_core::Error::with_message(cause, "why");
+            let error = azure_core::Error::with_error(ErrorKind::Credential, cause, "no token");
+            let error = failed(Op::RenewLease, &place, Failure::NoAnswer { error, left: false });
+            assert_eq!((error.kind, error.applied), (kind, Applied::No));
+        }
     }
 
     #[test]

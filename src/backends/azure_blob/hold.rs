@@ -55,6 +55,6 @@ impl Talk<'_> {
 
     /// The newest write of this grant's own, if it is remembered.
     fn own(&self, renew: &Renew) -> Option<Found> {
-        self.shared.notes.take(self.name).filter(|found| found.carries(renew.grant, renew.token))
+        self.shared.notes.take(self.name).flatten().filter(|found| found.carries(renew.grant, renew.token))
     }
 }

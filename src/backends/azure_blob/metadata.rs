@@ -161,7 +161,8 @@ pub(super) fn with_data(before: &Pairs, data: Option<&Data>) -> Pairs {
 
 /// The same record, closed by the grant with this token.
 pub(super) fn closed(before: &Pairs, close: &Close, by: u64) -> Pairs {
-    let mut pairs = with_data(before, close.data.as_ref());
+    let keeps = close.data.is_none() && Broken::ClosingKeepsPayload.on();
+    let mut pairs = if keeps { before.clone() } else { with_data(before, close.data.as_ref()) };
     pairs.remove(&name("closed_until_ms"));
     pairs.extend([field("closed_ms", close.for_ms), field("closed_by", by)]);
     pairs.extend(close.until_ms.map(|until| field("closed_until_ms", until)));
@@ -171,6 +172,9 @@ pub(super) fn closed(before: &Pairs, close: &Close, by: u64) -> Pairs {
 /// The same record with the token of a claim that was given up, so that no late copy of it is accepted.
 pub(super) fn burnt(before: &Pairs, token: u64) -> Pairs {
     let mut pairs = before.clone();
+    if Broken::BurnClearsClosed.on() {
+        pairs.retain(|pair, _| ![name("closed_ms"), name("closed_until_ms"), name("closed_by")].contains(pair));
+    }
     pairs.extend([field("token", token)]);
     pairs
 }

@@ -15,6 +15,7 @@ mod open;
 mod operator;
 mod shared_key;
 mod talk;
+mod token;
 mod vacate;
 
 use std::fmt;
@@ -29,6 +30,7 @@ pub use self::open::AzureBlobStoreBuilder;
 
 use self::client::Link;
 use self::error::no_container;
+use self::metadata::Found;
 use self::notes::Notes;
 use self::talk::Talk;
 use crate::store::Store;
@@ -49,8 +51,8 @@ const LONGEST_TERM: Duration = Duration::from_secs(60);
 /// rest of the record is in the blob's metadata; pairs of the caller's own survive. Blobs are never deleted.
 ///
 /// An acquire makes 3 requests; 2 where this store has last seen the blob free, or 4 if somebody else has used it
-/// since; 4 for the first ever of a name, or 5 by a client that has just begun. A try that is refused makes 1; a renewal
-/// 1; a release 1.
+/// since; 4 for the first ever of a name. A try that is refused makes 1, or 2 where this store has last seen the blob
+/// free; a renewal 1, and 2 with a payload; a release 1, and 2 when it closes.
 #[derive(Clone)]
 pub struct AzureBlobStore {
     shared: Arc<Shared>,
@@ -129,15 +131,12 @@ impl Store for AzureBlobStore {
 
     async fn read(&self, name: &Name) -> Answer<View> {
         let mut talk = self.talk(name);
-        let found = talk.look().await.map(|found| match found {
-            Some(found) => {
-                let view = found.view();
-                self.shared.notes.saw(name, found);
-                view
-            }
-            None => View::absent(),
+        let view = talk.look().await.map(|found| {
+            let view = found.as_ref().map_or_else(View::absent, Found::view);
+            self.shared.notes.saw(name, found);
+            view
         });
-        talk.end(found)
+        talk.end(view)
     }
 
     async fn list(&self, prefix: &str, page: Option<Page>) -> Answer<ListPage> {

@@ -1,14 +1,15 @@
 //! What one store remembers between its calls. No lease hangs on it: it saves requests, or tells what an earlier call
 //! has sent, or is still about to send.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::metadata::Found;
 use crate::types::{Grant, Name};
 
-/// How much is remembered: about a kilobyte for each.
+/// How much is remembered of each kind: about a kilobyte for each, ten where payloads are large.
 const MOST: usize = 2048;
 
 /// The blobs as last seen, and the claims in doubt.
@@ -17,25 +18,26 @@ pub(super) struct Notes(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    seen: HashMap<Name, Found>,
+    /// `None`: there was no blob.
+    seen: HashMap<Name, Option<Found>>,
     /// With the blob whose tag the request for the lease names, if it names one.
     in_doubt: HashMap<Grant, Option<Found>>,
+    /// The claims of which a lease was given back, or is being given back.
+    given_up: HashSet<Grant>,
     /// The newest version of a grant's renewals that has brought a payload.
     payloads: HashMap<Grant, u64>,
 }
 
 impl Notes {
     /// The blob is like this now, as far as is known.
-    pub(super) fn saw(&self, name: &Name, found: Found) {
+    pub(super) fn saw(&self, name: &Name, found: impl Into<Option<Found>>) {
         let mut inner = self.lock();
-        if inner.seen.len() >= MOST {
-            inner.seen.clear();
-        }
-        inner.seen.insert(name.clone(), found);
+        make_room(&mut inner.seen);
+        inner.seen.insert(name.clone(), found.into());
     }
 
-    /// Takes what is known of the blob: who uses it learns whether it was still so, and says.
-    pub(super) fn take(&self, name: &Name) -> Option<Found> {
+    /// Takes what is known of the blob, if anything is: who uses it learns whether it was still so, and says.
+    pub(super) fn take(&self, name: &Name) -> Option<Option<Found>> {
         self.lock().seen.remove(name)
     }
 
@@ -53,6 +55,19 @@ impl Notes {
         self.lock().in_doubt.contains_key(&grant)
     }
 
+    /// The lease with this id is given back from now on: no copy of its claim may be granted any more.
+    pub(super) fn gives_up(&self, grant: Grant) {
+        let mut inner = self.lock();
+        if inner.given_up.len() >= MOST {
+            inner.given_up.clear();
+        }
+        inner.given_up.insert(grant);
+    }
+
+    pub(super) fn is_given_up(&self, grant: Grant) -> bool {
+        self.lock().given_up.contains(&grant)
+    }
+
     /// The blob with the only tag under which a lease with this id can still be got.
     pub(super) fn asked_of(&self, grant: Grant) -> Option<Found> {
         self.lock().in_doubt.get(&grant).cloned().flatten()
@@ -62,15 +77,14 @@ impl Notes {
     pub(super) fn settled(&self, grant: Grant) {
         let mut inner = self.lock();
         inner.in_doubt.remove(&grant);
+        inner.given_up.remove(&grant);
         inner.payloads.remove(&grant);
     }
 
     /// A renewal with this version brings a payload.
     pub(super) fn brings(&self, grant: Grant, version: u64) {
         let mut inner = self.lock();
-        if inner.payloads.len() >= MOST {
-            inner.payloads.clear();
-        }
+        make_room(&mut inner.payloads);
         let newest = inner.payloads.entry(grant).or_default();
         *newest = version.max(*newest);
     }
@@ -82,14 +96,21 @@ impl Notes {
 
     fn doubts(&self, grant: Grant, asked_of: Option<Found>) {
         let mut inner = self.lock();
-        if inner.in_doubt.len() >= MOST {
-            inner.in_doubt.clear();
-        }
+        make_room(&mut inner.in_doubt);
         inner.in_doubt.insert(grant, asked_of);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets one of many.
+fn make_room<K: Clone + Eq + Hash, V>(notes: &mut HashMap<K, V>) {
+    if notes.len() >= MOST
+        && let Some(one) = notes.keys().next().cloned()
+    {
+        notes.remove(&one);
     }
 }
 

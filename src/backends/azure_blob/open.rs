@@ -54,8 +54,9 @@ impl AzureBlobStoreBuilder {
         self
     }
 
-    /// The HTTP client to send requests with, for proxies or certificates of one's own. It must not retry. Default: one
-    /// of the SDK's, made for this store.
+    /// The HTTP client to send requests with, for proxies or certificates of one's own. It must not retry, and must
+    /// tell a connection that was never made ([`ErrorKind::Connection`](azure_core::error::ErrorKind::Connection)) from
+    /// one that broke: only of the former nothing can have been written. Default: one of the SDK's, made for this store.
     ///
     /// With [`Renewal::Thread`](crate::Renewal::Thread) it is used from two runtimes, and must bear that.
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {

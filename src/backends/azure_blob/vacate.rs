@@ -121,7 +121,7 @@ impl Talk<'_> {
     }
 
     fn known(&self, grant: Grant) -> Option<Found> {
-        let found = self.shared.notes.take(self.name)?;
+        let found = self.shared.notes.take(self.name).flatten()?;
         found.record().is_ok_and(|record| record.grant == Some(grant)).then_some(found)
     }
 }

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::item::{self, PREFIX, number};
 use crate::protocol::broken::Broken;
 use crate::types::{
-    Ask, Claim, Close, Data, Expect, FencingToken, Grant, Label, MAX_TTL_MS, Renew, Revoke, Vacate, Version,
+    Ask, Claim, Close, Data, Expect, FencingToken, Grant, Label, MAX_TTL_MS, Proof, Renew, Revoke, Vacate, Version,
 };
 
 /// What an `UpdateItem` changes, and when.
@@ -99,10 +99,7 @@ pub(super) fn revoke(revoke: &Revoke) -> Update {
         draft.remove(&["grant", "expires_at_ms", "asked"]);
     } else {
         draft.set("grant", grant(revoke.fresh));
-        let revoked = draft.name("revoked");
-        // A record says `false` only if somebody has put it there, and it then means what it says.
-        draft.value("no", AttributeValue::Bool(false));
-        condition += &format!(" AND ({} OR {revoked} = :no)", draft.absent("revoked"));
+        condition += &format!(" AND {}", draft.not_revoked());
     }
     draft.under(condition)
 }
@@ -115,6 +112,14 @@ pub(super) fn ask(ask: &Ask) -> Update {
         let version = draft.name("version");
         draft.set.push(format!("{version} = {version} + :one"));
     }
+    draft.under(condition)
+}
+
+/// Not a verb: that a lease is still held, for a transaction of the caller's. It changes nothing.
+pub(super) fn held(proof: &Proof) -> Update {
+    let mut draft = Draft::default();
+    let mine = draft.is("grant", "mine", grant(proof.grant()));
+    let condition = format!("{} AND {mine} AND {}", draft.held_with(proof.token().as_u64()), draft.not_revoked());
     draft.under(condition)
 }
 
@@ -301,6 +306,11 @@ impl Draft {
     fn held_with(&mut self, token: u64) -> String {
         let (readable, held) = (self.readable(), self.exists("grant"));
         format!("{readable} AND {held} AND {}", self.is("token", "named", number(token)))
+    }
+
+    /// A record says `false` only if somebody has put it there, and it then means what it says.
+    fn not_revoked(&mut self) -> String {
+        format!("({} OR {})", self.absent("revoked"), self.is("revoked", "no", AttributeValue::Bool(false)))
     }
 
     fn release(&mut self, vacate: &Vacate) -> String {

@@ -109,7 +109,7 @@ impl Fields<'_> {
 }
 
 /// Only the form that DynamoDB gives integers: no sign, no fraction, no exponent, no leading zero.
-fn integer(value: &AttributeValue) -> Option<u64> {
+pub(super) fn integer(value: &AttributeValue) -> Option<u64> {
     let text = value.as_n().ok()?;
     let number: u64 = text.parse().ok()?;
     (number.to_string() == *text).then_some(number)

@@ -1,9 +1,11 @@
 //! Leases in a DynamoDB table.
 
+mod check;
 mod client;
 mod create;
 mod error;
 mod expressions;
+mod fenced;
 mod item;
 mod keys;
 mod list;
@@ -16,6 +18,7 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::types::ReturnValue;
 
 pub use self::create::create_table;
+pub use self::fenced::{Fenced, FencedError, FencedWrite, Refusal};
 pub use self::keys::SortKey;
 pub use self::open::DynamoDbStoreBuilder;
 

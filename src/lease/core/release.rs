@@ -10,7 +10,7 @@ use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::State;
 use crate::protocol::observer::Observer;
 use crate::protocol::release::{Release, Released};
-use crate::types::{Close, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Vacated, Written};
+use crate::types::{Close, Data, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Vacated, Written};
 
 impl Core {
     /// Stops all sends of this grant without telling the store, and gives what another process needs to go on.
@@ -46,28 +46,80 @@ impl Core {
     ///
     /// Dropped half-way, or without an answer, the release is owed.
     pub(in crate::lease) async fn release(self: &Arc<Self>) -> Result<Ended, Error> {
+        self.end(None).await
+    }
+
+    /// The same, and the same write closes the record. `Ok(Released)` only if that is known to be recorded.
+    pub(in crate::lease) async fn close(self: &Arc<Self>, for_ms: u64, data: Option<Data>) -> Result<Ended, Error> {
+        self.end(Some(Close { for_ms, until_ms: None, data })).await
+    }
+
+    async fn end(self: &Arc<Self>, close: Option<Close>) -> Result<Ended, Error> {
         self.judge();
         if !self.begin_release() {
             // Somebody else has begun it: what comes of that is ours too.
             self.until(|inner| inner.line_unblocked).await;
-            return self.outcome_of_release();
+            return self.ended_by_another(close.is_some());
         }
-        let mut owed = OwedRelease { core: self, settled: false };
-        self.until_not_under_way().await;
         let ended = self.ended().unwrap_or(Ended::Released);
-        if !self.is_worth_a_release(&ended) {
-            owed.settled = true;
-            return Ok(ended);
+        // A lost lease closes nothing.
+        let close = close.filter(|_| matches!(ended, Ended::Released));
+        let mut owed = OwedRelease { core: self, close, settled: false };
+        self.until_not_under_way().await;
+        if let Some(close) = &mut owed.close {
+            close.until_ms = self.end_of_closing(close.for_ms).await;
         }
-        match self.send_release(None).await {
-            Err(error) if !matches!(ended, Ended::Lost(_)) => Err(error),
+        let answer = match ended {
+            Ended::Released => match self.send_release(owed.close.clone()).await {
+                // The store will never take what it was to be closed with: it is released, and closed by nothing.
+                Err(error) if owed.close.is_some() && error.kind() == ErrorKind::Invalid => {
+                    owed.close = None;
+                    self.send_release(None).await?;
+                    owed.settled = true;
+                    self.lock().release_answered = true;
+                    return Err(error.written_if(Written::No));
+                }
+                answer => answer?,
+            },
             // A lost lease sends one release for others' sake; nothing hangs on it.
-            _ => {
-                owed.settled = true;
-                self.lock().release_answered = true;
-                Ok(self.ended().unwrap_or(Ended::Released))
+            _ if self.is_worth_a_release(&ended) => self.send_release(None).await.unwrap_or(Released::Done),
+            _ => Released::Done,
+        };
+        owed.settled = true;
+        self.lock().release_answered = true;
+        self.what_became(answer)
+    }
+
+    fn what_became(&self, answer: Released) -> Result<Ended, Error> {
+        let ended = self.ended().unwrap_or(Ended::Released);
+        match (answer, &ended) {
+            (Released::Unknown, _) => {
+                let why = "an answer was lost, and the record shows neither this grant nor its closing any more: nobody \
+                           can say whether it was recorded";
+                Err(self.error(ErrorKind::Unavailable, Operation::Close, why).written_if(Written::Unknown))
             }
+            // What was there did not tell how the grant had ended before.
+            (Released::NotRecorded, Ended::Released) => {
+                let why = "the record cannot be read any more and is left alone: nothing was recorded";
+                Err(self.error(ErrorKind::Unreadable, Operation::Close, why))
+            }
+            _ => Ok(ended),
         }
+    }
+
+    /// The moment of the store's clock until which a closing that begins now lasts, where such moments are believed.
+    ///
+    /// Without one only those would open the record who have watched it for so long. So a time that is not known is
+    /// asked for, once.
+    async fn end_of_closing(&self, for_ms: u64) -> Option<u64> {
+        let port = &self.client.port;
+        if !self.rules.trusts_store_time {
+            return None;
+        }
+        if port.late_now_ms().is_none() {
+            let _ = port.read(Duration::from_nanos(self.rules.attempt), self.name.clone()).await;
+        }
+        port.late_now_ms().map(|now| now.saturating_add(for_ms))
     }
 
     /// Ends the grant without waiting: the release is owed.
@@ -78,7 +130,7 @@ impl Core {
         }
         let ended = self.ended().unwrap_or(Ended::Released);
         match self.is_worth_a_release(&ended) {
-            true => self.owe_release(),
+            true => self.owe_release(None),
             false => self.unblock_line(),
         }
     }
@@ -89,14 +141,19 @@ impl Core {
         self.unblock_line();
     }
 
-    fn outcome_of_release(&self) -> Result<Ended, Error> {
-        let ended = self.ended().unwrap_or(Ended::Released);
-        if matches!(ended, Ended::Released) && !self.lock().release_answered {
-            let why = "the release was begun and not answered yet; it goes on in the background";
-            let error = Error::new(ErrorKind::Unavailable, Operation::Release, why).for_name(&self.name);
-            return Err(error.on(self.client.description.kind).written_if(Written::Unknown));
+    /// The client's end, or that of the longest hold, has released it first, and closes nothing.
+    fn ended_by_another(&self, closing: bool) -> Result<Ended, Error> {
+        match self.ended().unwrap_or(Ended::Released) {
+            Ended::Released if closing => {
+                let why = "the client was shut down and has released the lease: nothing was recorded";
+                Err(self.error(ErrorKind::Closed, Operation::Close, why))
+            }
+            Ended::Released if !self.lock().release_answered => {
+                let why = "the release was begun and not answered yet; it goes on in the background";
+                Err(self.error(ErrorKind::Unavailable, Operation::Release, why).written_if(Written::Unknown))
+            }
+            ended => Ok(ended),
         }
-        Ok(ended)
     }
 
     /// Stops all sends but the release. Whether this is the first to do so.
@@ -145,8 +202,10 @@ impl Core {
         }
     }
 
-    async fn send_release(&self, close: Option<Close>) -> Result<(), Error> {
+    /// What the store's answer means; an error when there was none.
+    async fn send_release(&self, close: Option<Close>) -> Result<Released, Error> {
         let mut release = Release::new(close.is_some());
+        let operation = if close.is_some() { Operation::Close } else { Operation::Release };
         let limit = Duration::from_nanos(self.rules.attempt);
         let body = Vacate {
             name: self.name.clone(),
@@ -158,45 +217,44 @@ impl Core {
         };
         // A lost lease sends one at the most.
         let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
-        for failures in 1.. {
+        let mut failures = 0;
+        loop {
+            failures += 1;
             let error = match self.client.port.vacate(limit, body.clone()).await {
-                Ok((answer, _)) => {
-                    if let (Vacated::Refused(view), true) = (&answer, release.is_beyond_doubt()) {
-                        // So it was lost before, and nobody had noticed.
-                        self.change(|inner, _| inner.release_refused(view));
-                    }
-                    return self.release_answered(release.answered(&answer, self.token.as_u64()));
-                }
+                Ok((answer, _)) => return Ok(self.released(&release, operation, &answer)),
                 Err(error) => error,
             };
             release.failed(error.applied);
             if !error.kind.is_transient() || failures >= tries {
-                let error = Error::of_store(Operation::Release, self.client.description.kind, error);
-                return Err(error.for_name(&self.name));
+                // It is owed from now on: whatever this copy has done, a later one may do it yet.
+                let error = Error::of_store(operation, self.client.description.kind, error);
+                return Err(error.for_name(&self.name).written_if(Written::Unknown));
             }
             self.pause_before_try(failures).await;
         }
-        Ok(())
     }
 
-    fn release_answered(&self, released: Released) -> Result<(), Error> {
-        let (kind, written, why) = match released {
-            Released::Done | Released::Again => return Ok(()),
-            Released::NotRecorded => {
-                (ErrorKind::Refused, Written::No, "the grant was over before: nothing was recorded")
-            }
-            Released::Unknown => (ErrorKind::Unavailable, Written::Unknown, "nobody can say whether it was recorded"),
-        };
-        Err(Error::new(kind, Operation::Release, why).for_name(&self.name).written_if(written))
+    fn released(&self, release: &Release, operation: Operation, answer: &Vacated) -> Released {
+        let released = release.answered(answer, self.token.as_u64());
+        let recorded = operation == Operation::Close && released == Released::Done;
+        if let (Vacated::Refused(view), true, false) = (answer, release.is_beyond_doubt(), recorded) {
+            // So it was lost before, and nobody had noticed.
+            self.change(|inner, _| inner.release_refused(view));
+        }
+        released
     }
 
-    fn owe_release(self: &Arc<Self>) {
+    fn error(&self, kind: ErrorKind, operation: Operation, why: &str) -> Error {
+        Error::new(kind, operation, why).for_name(&self.name).on(self.client.description.kind)
+    }
+
+    fn owe_release(self: &Arc<Self>, close: Option<Close>) {
         // The term of a lost lease is over: a release that fails is not sent again.
         let lost = matches!(self.ended(), Some(Ended::Lost(_)));
         let since = if lost { Stamp::default() } else { self.client.now() };
         let debt = Debt { token: self.token.as_u64(), grant: self.grant, since, burn: false };
         let of = self.background.then(|| Arc::clone(self));
-        self.client.owe(&self.name, &self.rules, debt, of);
+        self.client.owe_release(&self.name, &self.rules, debt, close, of);
         if !self.background {
             // Nobody sends it before the next call, and whoever waits for this name is one.
             self.unblock_line();
@@ -209,6 +267,7 @@ impl Core {
 /// A release under way: owed when it is dropped without having been settled.
 struct OwedRelease<'a> {
     core: &'a Arc<Core>,
+    close: Option<Close>,
     settled: bool,
 }
 
@@ -216,7 +275,7 @@ impl Drop for OwedRelease<'_> {
     fn drop(&mut self) {
         match self.settled {
             true => self.core.unblock_line(),
-            false => self.core.owe_release(),
+            false => self.core.owe_release(self.close.take()),
         }
     }
 }
