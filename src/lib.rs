@@ -192,7 +192,7 @@ struct Recipes;
 struct TestingYourCode;
 
 /// The writes of `docs/fencing.md`: compiled, and run where SQLite does.
-#[cfg(all(doctest, feature = "dynamodb", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "dynamodb", feature = "sqlite", feature = "azure-blob"))]
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
 
