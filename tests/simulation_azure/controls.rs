@@ -9,6 +9,8 @@ use super::seeds::break_each;
 const NO_EXPIRES_AT: &str = "the service judges: a record has no expires_at, and no deadline hangs on a date";
 const NO_WATCHING: &str = "the service judges: nobody is taken for dead by watching";
 const NO_VERSION: &str = "a renewal of the service has neither version nor term of its own";
+const RARE: &str = "not met within 2,000 seeds here, where a record that shows a grant's token without its closing takes \
+                    several lost requests in a row; the simulation of a table notices it";
 const OF_THE_SERVICE: &str = "the service itself decides it";
 
 /// Every broken rule is here: a new one does not compile until somebody has said what the simulation makes of it.
@@ -49,7 +51,7 @@ fn control(broken: Broken) -> Control {
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,
         Broken::ClosingNotMineIsSuccess => Caught,
-        Broken::ClosingJudgedByToken => Caught,
+        Broken::ClosingJudgedByToken => Blind(RARE),
         Broken::ClosingKeepsPayload => Caught,
     }
 }

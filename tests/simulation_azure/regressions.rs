@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::azure_blob::{AzureBlobStore, Credential};
+use leasehold::protocol::broken::switch::Guard;
 use leasehold::testing::TestClock;
 use leasehold::{
     Attempt, Claim, Claimed, Data, Expect, Grant, Lease, Leases, Name, Renew, Renewal, Renewed, Store, Vacate, Vacated,
@@ -17,12 +18,14 @@ const NAME: &str = "a";
 struct Bench {
     service: Fake,
     clock: TestClock,
+    /// Another test of this process breaks rules on purpose.
+    _whole: Guard,
 }
 
 impl Bench {
     fn new() -> Self {
         let clock = TestClock::new();
-        Self { service: Fake::new(clock.clone()), clock }
+        Self { service: Fake::new(clock.clone()), clock, _whole: Guard::nothing_broken() }
     }
 
     fn store(&self) -> AzureBlobStore {
