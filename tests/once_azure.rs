@@ -80,7 +80,7 @@ async fn a_first_run_and_a_repeat_cost_what_the_docs_say() {
     let just_begun = ground.fresh(4);
     let other = async |_| Ok::<_, Failed<std::fmt::Error>>("done");
     done(Once::new(&just_begun).run("other", other).await);
-    assert_eq!(ground.asked().len(), 7, "a client that has just begun looks for the time first");
+    assert_eq!(ground.asked().len(), 6, "a client that has just begun finds the time where it looks for the blob");
     for again in [&leases, &ground.fresh(3)] {
         assert_eq!(receive(&Once::new(again)).await.unwrap(), Outcome::AlreadyDone(value.clone()));
         assert_eq!(ground.asked(), [Op::HeadBlob]);

@@ -263,11 +263,11 @@ async fn an_answer_that_nobody_can_read_is_no_answer() {
     }
     ground.fake.on(Op::SetMetadata).fault(Fault::Answer(200, ""));
     assert_eq!(error(ground.store.claim(&claim(5, a())).await).applied, Applied::Unknown);
-    // An acquire that does not say whose the lease is does not count.
+    // An acquire that does not say whose the lease is says nothing.
     let store = TestStore::on(&ground.fake);
     store.vacated(&burn(5, a())).await;
     ground.fake.on(Op::Acquire).fault(Fault::Answer(201, ""));
-    store.refused(&claim(6, b())).await;
+    assert_eq!(error(store.claim(&claim(6, b())).await).applied, Applied::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
