@@ -5,6 +5,7 @@
 //! ```sh
 //! cargo run --features __s3 --example fenced_s3 -- http://127.0.0.1:4566
 //! ```
+#![allow(missing_docs, reason = "an example")]
 
 use std::error::Error;
 
