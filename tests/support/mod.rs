@@ -17,6 +17,9 @@ pub mod faults;
 pub mod gateway;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod global_table;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
