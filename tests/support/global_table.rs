@@ -103,6 +103,12 @@ impl GlobalTable {
         self.front(region).server.addr()
     }
 
+    /// All regions and their endpoints, as the examples take them.
+    pub fn regions(&self) -> String {
+        let each = |front: &Front| format!("{}=http://{}", front.name, front.server.addr());
+        self.regions.iter().map(each).collect::<Vec<_>>().join(",")
+    }
+
     /// A client of the region's endpoint, without retries.
     pub fn client(&self, region: &str) -> Client {
         let config = emulator::config(self.addr(region)).region(Region::new(region.to_owned()));

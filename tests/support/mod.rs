@@ -9,6 +9,8 @@ pub mod azurite;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod example;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod faults;
