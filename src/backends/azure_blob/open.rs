@@ -128,12 +128,18 @@ fn check(container: &Url) -> Result<(), &'static str> {
         Some(_) if path.len() > parts_of_container(container) => {
             Err("the URL names more than a container: it ends with the container's name")
         }
+        // What is no name of a container may be a signature after a `?` that is missing or encoded, and this name is
+        // shown and logged.
+        Some(name) if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-$".contains(&byte)) => Err(
+            "the container's name in the URL has characters other than letters, digits and hyphens; is it followed \
+                 by a signature without its `?`?",
+        ),
         Some(_) => Ok(()),
     }
 }
 
 async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
-    match link.look_at_container().await.map_err(hint)?.value {
+    match link.look_at_container().await?.value {
         Ok(()) => Ok(()),
         Err(_) if !create => Err(no_container(&link.place)),
         Err(_) => match link.create_container().await?.value {
@@ -141,14 +147,6 @@ async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
             Err(_) => Err(no_container(&link.place)),
         },
     }
-}
-
-fn hint(error: StoreError) -> StoreError {
-    if error.kind != StoreErrorKind::Denied {
-        return error;
-    }
-    let message = format!("{}; or open the store with `unverified()`", error.message);
-    StoreError { message, ..error }
 }
 
 fn misconfigured(why: impl Into<String>) -> StoreError {
