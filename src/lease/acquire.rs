@@ -14,6 +14,7 @@ use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal
 use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
 use crate::protocol::observer::Progress;
+use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
@@ -266,11 +267,11 @@ impl<'a> Call<'a> {
 
     /// `cut`: the caller had less time left than the request may take, so that it is no sign of anything if it took longer.
     fn failed(&mut self, error: StoreError, cut: bool) -> Step {
-        let (applied, transient) = (error.applied, error.kind.is_transient());
+        let (applied, retry) = (error.applied, Retry::after(error.kind));
         if !(cut && error.kind == StoreErrorKind::TimedOut) {
             self.last_error = Some(error);
         }
-        self.on(Event::Failed { applied, transient })
+        self.on(Event::Failed { applied, retry })
     }
 
     fn on(&mut self, event: Event<'_>) -> Step {
