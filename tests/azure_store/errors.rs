@@ -234,8 +234,8 @@ fn a_url_or_a_credential_that_cannot_be_used_is_refused_before_anything_is_sent(
         ("https://acct.blob.core.windows.net/leases?sv=1", Credential::in_url(), "no shared access signature in it"),
         ("https://acct.blob.core.windows.net/leases", Credential::sas("sv=1"), "`sig=`"),
         ("https://acct.blob.core.windows.net/leases", Credential::shared_key("acct", "no base64!"), "not base64"),
-        ("https://acct.blob.core.windows.net/leases&sig=u:p", key(), "without its `?`"),
-        ("https://acct.blob.core.windows.net/leases%3Fsig=u:p", key(), "without its `?`"),
+        ("https://acct.blob.core.windows.net/leases&sig=u:p", key(), "follow a `?`"),
+        ("https://acct.blob.core.windows.net/leases%3Fsig%3Du:p", key(), "follow a `?`"),
     ] {
         let error = AzureBlobStore::builder(url, credential).unverified().expect_err(url);
         assert_eq!(error.kind(), ErrorKind::Misconfigured, "{url}");
