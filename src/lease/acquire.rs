@@ -18,8 +18,8 @@ use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
-    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError, View,
-    Written,
+    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError,
+    StoreErrorKind, View, Written,
 };
 
 /// What is asked for.
@@ -228,6 +228,7 @@ impl<'a> Call<'a> {
 
     async fn read(&mut self, left: Duration) -> Step {
         let limit = self.attempt().min(left);
+        let cut = limit < self.attempt();
         match self.client.port.read(limit, self.spec.name.clone()).await {
             Ok((view, _)) => {
                 self.answered();
@@ -235,12 +236,13 @@ impl<'a> Call<'a> {
                 self.last_seen = Some(view);
                 step
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(error, cut),
         }
     }
 
     async fn claim(&mut self, proposal: Proposal, left: Duration) -> Step {
         let limit = self.attempt().min(left);
+        let cut = limit < self.attempt();
         let claim = Claim {
             name: self.spec.name.clone(),
             token: proposal.token,
@@ -262,7 +264,7 @@ impl<'a> Call<'a> {
                 }
                 step
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(error, cut),
         }
     }
 
@@ -270,14 +272,17 @@ impl<'a> Call<'a> {
         (self.last_error, self.failures) = (None, 0);
     }
 
-    fn failed(&mut self, error: StoreError) -> Step {
+    /// `cut`: the caller had less time left than the request may take, so that it is no sign of anything if it took longer.
+    fn failed(&mut self, error: StoreError, cut: bool) -> Step {
         self.failures = self.failures.saturating_add(1);
         if self.failures == self.spec.rules.tries && self.waits {
             let name = &self.spec.name;
             tracing::warn!(lease.name = %name, cause = %error, "the store does not answer; the acquire waits on");
         }
         let (applied, retry) = (error.applied, Retry::after(error.kind));
-        self.last_error = Some(error);
+        if !(cut && error.kind == StoreErrorKind::TimedOut) {
+            self.last_error = Some(error);
+        }
         self.on(Event::Failed { applied, retry })
     }
 
@@ -306,9 +311,9 @@ impl<'a> Call<'a> {
             Outcome::Granted(hold) => return Ok(Attempt::Acquired(self.granted(*hold))),
             Outcome::Held(progress) => return Ok(Attempt::Held(self.held_by(&progress).unwrap_or_else(unknown))),
             Outcome::GaveUp(progress) => {
-                let held_by = self.held_by(&progress);
+                let (held_by, written) = (self.held_by(&progress), self.written());
                 let error = timed_out(self.client, &self.spec.name, held_by, self.last_error.take());
-                return Err(error.written_if(self.written()));
+                return Err(error.written_if(written));
             }
             Outcome::Failed => return Err(self.store_error()),
             Outcome::Unreadable => (ErrorKind::Unreadable, self.unreadable()),
@@ -347,7 +352,8 @@ impl<'a> Call<'a> {
     }
 
     fn held_by(&self, progress: &Progress) -> Option<HeldBy> {
-        let record = self.last_seen.as_ref()?.record.as_ref()?;
+        // A free record has nobody, whatever has kept this call from getting it.
+        let record = self.last_seen.as_ref().filter(|view| view.standing != Standing::Vacant)?.record.as_ref()?;
         let closed = record.closed.filter(|_| record.grant.is_none());
         // The token of a closed record may be that of a claim that was given up since.
         let token = closed.and_then(|closed| closed.by).unwrap_or(record.token);
@@ -418,18 +424,18 @@ fn unknown() -> HeldBy {
     HeldBy { holder: None, token: None, closed: false, data: None, own: false, unchanged_for: Duration::ZERO, of: None }
 }
 
-fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>, failure: Option<StoreError>) -> Error {
+fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>, last: Option<StoreError>) -> Error {
     let mut why = "the time that was given is over".to_owned();
     if let Some(by) = &held_by {
         why += &format!(": {by}");
     }
-    if let Some(failure) = &failure {
-        why += &format!("; the last request had no answer: {}", failure.message);
+    if let Some(last) = &last {
+        why += &format!("; the last request failed: {}", last.message);
     }
-    let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why);
-    let error = error.for_name(name).on(client.description.kind).seen_held_by(held_by);
-    match failure {
-        Some(failure) => error.caused_by(failure),
+    let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why).for_name(name);
+    let error = error.on(client.description.kind).seen_held_by(held_by);
+    match last {
+        Some(last) => error.caused_by(last),
         None => error,
     }
 }

@@ -163,10 +163,12 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     }
     let (action, letter) = op.permission();
     match (status, code) {
-        (403, "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "InsufficientAccountPermissions") => {
+        (403, code) if code.starts_with("Authorization") || code == "InsufficientAccountPermissions" => {
+            let otherwise = if op == Op::GetContainer { "; or open the store with `unverified()`" } else { "" };
             let what = format!(
-                "access denied ({code}); with a shared key: it is not the account's. Else a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
-                 access signature the permission {letter}, and the account's network rules must let this machine in"
+                "access denied ({code}); a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
+                 access signature the permission {letter} (its services, resource types, addresses and protocol must fit \
+                 too), a shared key must be the account's, and its network rules must let this machine in{otherwise}"
             );
             (StoreErrorKind::Denied, Applied::No, what)
         }
@@ -184,12 +186,13 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
                         lower-case letters, digits and single hyphens";
             (StoreErrorKind::Misconfigured, Applied::No, what.to_owned())
         }
-        (409 | 412 | 400, _) => {
-            (StoreErrorKind::Invalid, Applied::No, format!("the request was rejected with {status} {code}"))
-        }
         (429, _) | (503, "ServerBusy") => {
             let what = format!("throttled ({code}); send fewer requests, or spread the leases over more accounts");
             (StoreErrorKind::Throttled, Applied::Unknown, what)
+        }
+        // All of 4xx but the time-out: the same request has no other answer later.
+        (400..=407 | 409..=499, _) => {
+            (StoreErrorKind::Invalid, Applied::No, format!("the request was rejected with {status} {code}"))
         }
         _ => (StoreErrorKind::Unavailable, Applied::Unknown, format!("status {status} {code}; try again later")),
     }

@@ -112,6 +112,10 @@ pub(super) fn url(text: &str, of: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!("the {of}'s URL has a user or a password in it: give a credential instead"));
     }
+    // It would become a part of the name, which is shown and logged.
+    if url.path().contains("sig=") || url.path().contains("sig%3D") {
+        return Err(format!("the {of}'s URL has a signature in its path: it has to follow a `?`"));
+    }
     Ok(url)
 }
 
@@ -144,7 +148,7 @@ fn check(container: &Url) -> Result<(), &'static str> {
 }
 
 async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
-    match link.look_at_container().await.map_err(hint)?.value {
+    match link.look_at_container().await?.value {
         Ok(()) => Ok(()),
         Err(_) if !create => Err(no_container(&link.place)),
         Err(_) => match link.create_container().await?.value {
@@ -152,18 +156,6 @@ async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
             Err(_) => Err(no_container(&link.place)),
         },
     }
-}
-
-fn hint(error: StoreError) -> StoreError {
-    if error.kind != StoreErrorKind::Denied {
-        return error;
-    }
-    // Only where the container may not be looked at: no other way of opening helps without a credential.
-    if !error.message.contains("access denied") {
-        return error;
-    }
-    let message = format!("{}; or open the store with `unverified()`", error.message);
-    StoreError { message, ..error }
 }
 
 fn misconfigured(why: impl Into<String>) -> StoreError {
