@@ -1,0 +1,124 @@
+//! Several processes match one queue of orders, and one of them is frozen past its term at the worst moment: after its
+//! last check, right before its write. How many orders are matched twice, without a guard, with a lease, and with a
+//! lease and a fence? A table at the end says what was counted.
+//!
+//! ```sh
+//! cargo run --example order_matching --features sqlite
+//! cargo run --example order_matching --features sqlite,__aws-config -- dynamodb
+//! cargo run --example order_matching --features sqlite,azure-blob -- azure
+//! ```
+//!
+//! DynamoDB and Azure are found as in `examples/dynamodb.rs` and `examples/azure_blob.rs`, by environment alone. What
+//! a run has stored there (an item for each batch of orders, a blob for each run) stays.
+//!
+//! - `worker.rs`: what a worker does, and where it is frozen.
+//! - `book.rs`: orders, trades, and what is asked of a store; `sqlite.rs`, `dynamodb.rs`, `azure.rs`: how each does it.
+//! - `crew.rs`: starts the workers, freezes one, waits for the others, lets it go on. `process.rs`: by which signals.
+#![allow(missing_docs, unreachable_pub, reason = "an example")]
+#![allow(clippy::disallowed_methods, reason = "real processes and real terms")]
+
+mod book;
+mod crew;
+mod process;
+mod worker;
+
+#[cfg(feature = "azure-blob")]
+mod azure;
+#[cfg(feature = "__aws-config")]
+mod dynamodb;
+mod sqlite;
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+use crate::book::{Count, Ground, Orders, Result};
+use crate::crew::Story;
+
+/// What stands between a worker and the book.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    None,
+    Lease,
+    LeaseAndFence,
+}
+
+impl Guard {
+    const ALL: [Self; 3] = [Self::None, Self::Lease, Self::LeaseAndFence];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lease => "lease",
+            Self::LeaseAndFence => "lease and fence",
+        }
+    }
+}
+
+/// One of the three runs, as each of its processes is told.
+pub struct Run {
+    pub store: String,
+    pub guard: Guard,
+    /// Nobody else's. The orders are there; its last part names the run.
+    pub folder: PathBuf,
+}
+
+impl Run {
+    pub fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    async fn open(&self) -> Result<Ground> {
+        match self.store.as_str() {
+            "sqlite" => sqlite::open(self).await,
+            #[cfg(feature = "__aws-config")]
+            "dynamodb" => dynamodb::open(self).await,
+            #[cfg(feature = "azure-blob")]
+            "azure" => azure::open(self).await,
+            other => Err(format!(
+                "no store {other:?} here. There is sqlite; dynamodb with --features sqlite,__aws-config; \
+                 azure with --features sqlite,azure-blob"
+            )
+            .into()),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    if let Some(worker::Task { run, number, freezes }) = worker::Task::of(&args) {
+        return worker::Worker::start(&run, number, freezes).await?.work().await;
+    }
+    let store = args.first().map_or("sqlite", String::as_str);
+    let mut rows = Vec::new();
+    for guard in Guard::ALL {
+        let folder = env::temp_dir().join(format!("order-matching-{}-{}", std::process::id(), rows.len()));
+        let run = Run { store: store.to_owned(), guard, folder };
+        println!("\nGuard: {}", guard.name());
+        rows.push(tell(&run).await?);
+    }
+    println!("\nguard            orders  matched twice  never matched  late writes refused  frozen for  tokens");
+    rows.iter().for_each(|row| println!("{row}"));
+    println!("\nTokens: of the worker that was frozen, and of the one that took over.");
+    Ok(())
+}
+
+/// Tells the story once. A row of the table.
+async fn tell(run: &Run) -> Result<String> {
+    fs::create_dir_all(&run.folder)?;
+    Orders::fill(&run.folder)?;
+    let mut book = run.open().await?.book;
+    let story = Story::tell(run, book.as_ref());
+    let count = Count::of(&book.trades().await?);
+    fs::remove_dir_all(&run.folder)?;
+
+    let Story { frozen_for, tokens, refused } = story?;
+    Ok(format!(
+        "{:<15} {:>7} {:>14} {:>14} {refused:>20} {:>9.1} s  {tokens}",
+        run.guard.name(),
+        count.orders,
+        count.twice,
+        count.never,
+        frozen_for.as_secs_f64(),
+    ))
+}
