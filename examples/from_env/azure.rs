@@ -1,5 +1,7 @@
 //! Where the examples find Azure, or Azurite: in the environment. `examples/azure_blob.rs` says how.
 
+#![allow(dead_code, unreachable_pub, reason = "each example uses its own part")]
+
 use std::env;
 
 use leasehold::Error;
