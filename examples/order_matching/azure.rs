@@ -8,7 +8,8 @@ use leasehold::fence::FenceError;
 use leasehold::{Error, ErrorKind, FencingToken, Leases};
 
 use crate::Run;
-use crate::book::{Book, Found, Ground, Result, Trade, from_text, to_text};
+use crate::book::{Book, Found, Ground, Result, Trade};
+use crate::text::{from_text, to_text};
 
 #[path = "../from_env/azure.rs"]
 mod from_env;

@@ -1,11 +1,10 @@
 //! Orders, trades, and what is asked of the store that keeps the trades.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::str::FromStr;
 
 use async_trait::async_trait;
 use leasehold::{FencingToken, LeasesBuilder};
@@ -96,8 +95,8 @@ impl Orders {
     pub fn matched(&self, batch: usize) -> Vec<Trade> {
         let orders = &self.0[batch * BATCH..][..BATCH];
         let (mut buyers, mut sellers): (Vec<_>, Vec<_>) = orders.iter().partition(|order| order.buys);
-        buyers.sort_by(|a, b| b.price.cmp(&a.price));
-        sellers.sort_by(|a, b| a.price.cmp(&b.price));
+        buyers.sort_by_key(|order| Reverse(order.price));
+        sellers.sort_by_key(|order| order.price);
         let pairs = buyers.iter().zip(sellers).take_while(|(buyer, seller)| buyer.price >= seller.price);
         pairs.map(|(buyer, seller)| Trade { buy: buyer.id, sell: seller.id }).collect()
     }
@@ -122,29 +121,5 @@ impl Count {
         }
         let never = (0..ORDERS).filter(|id| !times.contains_key(id)).count();
         Self { orders: ORDERS, twice: times.values().filter(|times| **times > 1).count(), never }
-    }
-}
-
-/// Trades as a text, for stores without columns.
-pub fn to_text(trades: &[Trade]) -> String {
-    trades.iter().map(Trade::to_string).collect::<Vec<_>>().join(" ")
-}
-
-pub fn from_text(text: &str) -> Result<Vec<Trade>> {
-    text.split(' ').map(str::parse).collect()
-}
-
-impl fmt::Display for Trade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.buy, self.sell)
-    }
-}
-
-impl FromStr for Trade {
-    type Err = Box<dyn Error + Send + Sync>;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let (buy, sell) = text.split_once(':').ok_or("no trade")?;
-        Ok(Self { buy: buy.parse()?, sell: sell.parse()? })
     }
 }

@@ -1,4 +1,4 @@
-//! The story of one run: one worker begins and is frozen, the others come, and when all is matched it wakes up.
+//! The story of one run: the first worker is frozen, the second one takes its place, and then the first one wakes up.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,15 +8,12 @@ use crate::process::Process;
 use crate::worker::Task;
 use crate::{Guard, Run};
 
-/// How many workers come while the first one is frozen.
-const OTHERS: usize = 2;
-
 /// What was seen besides the trades.
 pub struct Story {
     pub frozen_for: Duration,
-    /// Of the frozen worker, and of the one that took over.
+    /// Of the frozen worker, and of the one that took over meanwhile.
     pub tokens: String,
-    /// How many late writes the fence has refused.
+    /// How many writes the fence has refused.
     pub refused: usize,
 }
 
@@ -24,29 +21,36 @@ impl Story {
     pub fn tell(run: &Run, book: &dyn Book) -> Result<Self> {
         let mut first = start(run, 1, true)?;
         let told = first.until("about to write")?;
-        let old = tokens(&told);
         freeze(&first, book)?;
         let begin = Instant::now();
-        println!("  worker 1 has matched batch {} and is frozen right before it records it", told[told.len() - 1]);
+        println!("  worker 1 is about to write batch {}, and is frozen", told[told.len() - 1]);
 
-        let others = (2..).take(OTHERS).map(|number| start(run, number, false)).collect::<Result<Vec<_>>>()?;
-        let told = others.iter().map(|other| other.until("done")).collect::<std::io::Result<Vec<_>>>()?;
-        let new = tokens(&told.concat());
+        let mut second = start(run, 2, true)?;
+        let tokens = takeover(run.guard, &told, &second.until("about to write")?)?;
         let frozen_for = begin.elapsed();
-        println!("  the others have matched all that was open, {:.1} s later", frozen_for.as_secs_f64());
+        println!("  worker 2 is about to write the same batch, {:.1} s later", frozen_for.as_secs_f64());
 
-        // The word is there before it wakes up: it does nothing but write.
+        // The word is there before it wakes up: the first thing that it does is to write.
         first.hears("go on")?;
         first.thaw()?;
-        let refused = first.until("done")?.iter().filter(|line| line.starts_with("refused")).count();
-        println!("  worker 1 wakes up and writes: {}", if refused > 0 { "refused" } else { "accepted" });
-        Ok(Self { frozen_for, tokens: takeover(run.guard, &old, &new)?, refused })
+        let late = first.until("wrote")?.concat();
+        println!("  worker 1 wakes up and writes: batch {late}");
+
+        second.hears("go on")?;
+        let third = start(run, 3, false)?;
+        let mut told = vec![late];
+        for worker in [first, second, third] {
+            told.extend(worker.until("done")?);
+        }
+        println!("  all is matched");
+        let refused = told.iter().filter(|line| line.ends_with(" is refused")).count();
+        Ok(Self { frozen_for, tokens, refused })
     }
 }
 
 /// The process is this program again.
-fn start(run: &Run, number: usize, freezes: bool) -> Result<Process> {
-    Ok(Process::start(Command::new(std::env::current_exe()?).args(Task::args(run, number, freezes)))?)
+fn start(run: &Run, number: usize, pauses: bool) -> Result<Process> {
+    Ok(Process::start(Command::new(std::env::current_exe()?).args(Task::args(run, number, pauses)))?)
 }
 
 /// Not while it keeps something locked, a renewal in the background say: nobody could go on then.
@@ -61,15 +65,12 @@ fn freeze(worker: &Process, book: &dyn Book) -> Result<()> {
     }
 }
 
-fn tokens(told: &[String]) -> Vec<u64> {
-    told.iter().filter_map(|line| line.strip_prefix("holds ")?.parse().ok()).collect()
-}
-
-/// `old` are the tokens of the frozen worker before it was frozen, `new` those of the others meanwhile.
-fn takeover(guard: Guard, old: &[u64], new: &[u64]) -> Result<String> {
-    match (old.last(), new.iter().min()) {
+/// Both tokens, from what the frozen worker has told before and the next one meanwhile.
+fn takeover(guard: Guard, first: &[String], second: &[String]) -> Result<String> {
+    let token = |told: &[String]| told.iter().find_map(|line| line.strip_prefix("holds ")?.parse::<u64>().ok());
+    match (token(first), token(second)) {
         _ if guard == Guard::None => Ok("-".into()),
         (Some(old), Some(new)) if old < new => Ok(format!("{old}, {new}")),
-        _ => Err(format!("nobody has taken over with a higher token: {old:?}, {new:?}").into()),
+        other => Err(format!("nobody has taken over with a higher token: {other:?}").into()),
     }
 }

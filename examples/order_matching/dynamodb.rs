@@ -1,23 +1,27 @@
 //! The book in DynamoDB: an item for each batch, with the fence as an attribute.
 
+use std::collections::HashMap;
 use std::env;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use aws_sdk_dynamodb::types::AttributeValue::S;
+use aws_sdk_dynamodb::types::AttributeValue::{self, S};
 use aws_sdk_dynamodb::types::ReturnValue;
 use leasehold::dynamodb::{DynamoDbStore, Fenced, FencedError, Refusal, create_table};
 use leasehold::{FencingToken, Leases};
 
 use crate::Run;
-use crate::book::{BATCHES, Book, Found, Ground, Result, Trade, from_text, to_text};
+use crate::book::{BATCHES, Book, Found, Ground, Result, Trade};
+use crate::text::{from_text, to_text};
 
 const TTL: Duration = Duration::from_secs(3);
 const FENCE: &str = "fence";
 /// Every write has an attribute of its own, so one that the SDK sends twice is there once.
 const WRITE: &str = "write ";
+
+type Item = HashMap<String, AttributeValue>;
 
 struct Items {
     client: Client,
@@ -84,8 +88,6 @@ impl Book for Items {
     }
 }
 
-type Item = std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>;
-
 impl Items {
     fn item(&self, batch: usize) -> UpdateItemFluentBuilder {
         self.client.update_item().table_name(&self.table).key("pk", self.key(batch))
@@ -96,7 +98,7 @@ impl Items {
         Ok(get.send().await?.item.unwrap_or_default())
     }
 
-    fn key(&self, batch: usize) -> aws_sdk_dynamodb::types::AttributeValue {
+    fn key(&self, batch: usize) -> AttributeValue {
         S(format!("{}/{batch}", self.run))
     }
 }

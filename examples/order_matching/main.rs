@@ -1,6 +1,6 @@
-//! Several processes match one queue of orders, and one of them is frozen past its term at the worst moment: after its
-//! last check, right before its write. How many orders are matched twice, without a guard, with a lease, and with a
-//! lease and a fence? A table at the end says what was counted.
+//! Three processes match one queue of orders. One is frozen at the worst moment, after its last check and right before
+//! its write, for longer than its term; when it wakes up, the next one has begun the same orders. How many orders are
+//! matched twice: without a guard, with a lease, with a lease and a fence? A table at the end says what was counted.
 //!
 //! ```sh
 //! cargo run --example order_matching --features sqlite
@@ -13,7 +13,7 @@
 //!
 //! - `worker.rs`: what a worker does, and where it is frozen.
 //! - `book.rs`: orders, trades, and what is asked of a store; `sqlite.rs`, `dynamodb.rs`, `azure.rs`: how each does it.
-//! - `crew.rs`: starts the workers, freezes one, waits for the others, lets it go on. `process.rs`: by which signals.
+//! - `crew.rs`: starts the workers, freezes the first, and lets it go on. `process.rs`: by which signals.
 #![allow(missing_docs, unreachable_pub, reason = "an example")]
 #![allow(clippy::disallowed_methods, reason = "real processes and real terms")]
 
@@ -27,6 +27,8 @@ mod azure;
 #[cfg(feature = "__aws-config")]
 mod dynamodb;
 mod sqlite;
+#[cfg(any(feature = "azure-blob", feature = "__aws-config"))]
+mod text;
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -86,18 +88,19 @@ impl Run {
 #[tokio::main]
 async fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
-    if let Some(worker::Task { run, number, freezes }) = worker::Task::of(&args) {
-        return worker::Worker::start(&run, number, freezes).await?.work().await;
+    if let Some(worker::Task { run, number, pauses }) = worker::Task::of(&args) {
+        return worker::Worker::start(&run, number, pauses).await?.work().await;
     }
     let store = args.first().map_or("sqlite", String::as_str);
     let mut rows = Vec::new();
     for guard in Guard::ALL {
         let folder = env::temp_dir().join(format!("order-matching-{}-{}", std::process::id(), rows.len()));
         let run = Run { store: store.to_owned(), guard, folder };
-        println!("\nGuard: {}", guard.name());
+        println!("Guard: {}", guard.name());
         rows.push(tell(&run).await?);
+        println!();
     }
-    println!("\nguard            orders  matched twice  never matched  late writes refused  frozen for  tokens");
+    println!("guard            orders  matched twice  never matched  late writes refused  frozen for  tokens");
     rows.iter().for_each(|row| println!("{row}"));
     println!("\nTokens: of the worker that was frozen, and of the one that took over.");
     Ok(())
@@ -106,19 +109,16 @@ async fn main() -> Result<()> {
 /// Tells the story once. A row of the table.
 async fn tell(run: &Run) -> Result<String> {
     fs::create_dir_all(&run.folder)?;
+    let row = row(run).await;
+    fs::remove_dir_all(&run.folder)?;
+    row
+}
+
+async fn row(run: &Run) -> Result<String> {
     Orders::fill(&run.folder)?;
     let mut book = run.open().await?.book;
-    let story = Story::tell(run, book.as_ref());
-    let count = Count::of(&book.trades().await?);
-    fs::remove_dir_all(&run.folder)?;
-
-    let Story { frozen_for, tokens, refused } = story?;
-    Ok(format!(
-        "{:<15} {:>7} {:>14} {:>14} {refused:>20} {:>9.1} s  {tokens}",
-        run.guard.name(),
-        count.orders,
-        count.twice,
-        count.never,
-        frozen_for.as_secs_f64(),
-    ))
+    let Story { frozen_for, tokens, refused } = Story::tell(run, book.as_ref())?;
+    let Count { orders, twice, never } = Count::of(&book.trades().await?);
+    let (guard, seconds) = (run.guard.name(), frozen_for.as_secs_f64());
+    Ok(format!("{guard:<15} {orders:>7} {twice:>14} {never:>14} {refused:>20} {seconds:>9.1} s  {tokens}"))
 }

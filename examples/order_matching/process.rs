@@ -45,7 +45,7 @@ impl Process {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left);
-            let line = line.map_err(|error| io::Error::other(format!("it never told {what:?}: {error}")))?;
+            let line = line.map_err(|error| io::Error::other(format!("the process never told {what:?}: {error}")))?;
             if let Some(rest) = line.strip_prefix(what) {
                 told.push(rest.trim().to_owned());
                 return Ok(told);

@@ -12,6 +12,9 @@ use crate::book::{Book, Found, Ground, Result, Trade};
 
 const TTL: Duration = Duration::from_secs(2);
 
+/// For another process's write.
+const WAITS: Duration = Duration::from_secs(30);
+
 const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS trades (batch INTEGER NOT NULL, buy INTEGER NOT NULL, sell INTEGER NOT NULL);
     CREATE TABLE IF NOT EXISTS fences (lease TEXT PRIMARY KEY, token BIGINT NOT NULL)";
@@ -29,7 +32,7 @@ pub async fn open(run: &Run) -> Result<Ground> {
     let file = run.folder.join("book.db");
     let leases = Leases::builder(SqliteStore::open(&file).await?).ttl(TTL).margin(TTL / 10);
     let connection = Connection::open(file)?;
-    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.busy_timeout(WAITS)?;
     connection.execute_batch(TABLES)?;
     Ok(Ground { leases, book: Box::new(Rows(connection)) })
 }
@@ -69,8 +72,12 @@ impl Book for Rows {
     }
 
     fn is_unlocked(&self) -> bool {
-        // It waits for whoever is at work, so what fails is locked by the frozen one.
-        self.0.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok()
+        let free = || {
+            self.0.busy_timeout(Duration::ZERO)?;
+            self.0.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+            self.0.busy_timeout(WAITS)
+        };
+        free().is_ok()
     }
 }
 

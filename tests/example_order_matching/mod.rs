@@ -1,4 +1,5 @@
 //! Runs the order matching example, and reads the table at its end.
+#![allow(unreachable_pub, reason = "a module of several tests")]
 
 use std::process::Command;
 
@@ -14,7 +15,9 @@ pub fn shows_that_only_the_fence_prevents_duplicates(
     command
         .args(["run", "--quiet", "--locked", "--features", features, "--example", "order_matching", "--", store])
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    removed.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in removed {
+        command.env_remove(name);
+    }
     let run = command.envs(variables.iter().copied()).output().expect("cargo is there");
     let said = String::from_utf8_lossy(&run.stdout);
     println!("{said}");
@@ -49,6 +52,12 @@ impl Row {
         let mut counts = counts.split_whitespace().map_while(|count| count.parse().ok());
         let mut next = || counts.next().expect("a count");
         let (orders, twice, never, refused) = (next(), next(), next(), next());
-        Self { orders, twice, never, refused, tokens: tokens.split(", ").filter_map(|token| token.parse().ok()).collect() }
+        Self {
+            orders,
+            twice,
+            never,
+            refused,
+            tokens: tokens.split(", ").filter_map(|token| token.parse().ok()).collect(),
+        }
     }
 }
