@@ -76,7 +76,7 @@ impl Lines {
     async fn append(&self, token: FencingToken, line: &str) -> std::result::Result<String, FenceError<Error>> {
         let mut blob = self.0.raise(token).await?; // first the fence, and only then the read
         let mut lines = String::from_utf8_lossy(&blob.read().await?).into_owned();
-        // It is there already, if the answer of an earlier try was lost.
+        // It is there already, if the answer of an earlier try was lost; an empty one always is.
         if !lines.contains(line) {
             lines.push_str(line);
             blob.write(&lines).await?;

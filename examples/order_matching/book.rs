@@ -31,8 +31,9 @@ pub trait Book: Send {
     /// state that a late write still changes.
     async fn begin(&mut self, batch: usize, fence: Option<FencingToken>) -> Result<Found>;
 
-    /// Records the trades of a batch; `write` is another for every call. With a token: unless a higher one has been
-    /// here, in one step with the check. `false`: it has been, and nothing was recorded.
+    /// Records the trades of a batch. With a token: unless a higher one has been here, in one step with the check.
+    /// `false`: it has been, and nothing was recorded. `write` names the call, so that one whose answer was lost, and
+    /// which is sent again, is recorded once.
     async fn record(
         &mut self,
         batch: usize,

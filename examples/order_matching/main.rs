@@ -1,6 +1,7 @@
 //! Three processes match one queue of orders. One is frozen at the worst moment, after its last check and right before
-//! its write, for longer than its term; when it wakes up, the next one has begun the same orders. How many orders are
-//! matched twice: without a guard, with a lease, with a lease and a fence? A table at the end says what was counted.
+//! its write, until its term is over and the next one has begun with the same orders. Then it wakes up and writes. How
+//! many orders are matched twice: without a guard, with a lease, with a lease and a fence? A table at the end says what
+//! was counted.
 //!
 //! ```sh
 //! cargo run --example order_matching --features sqlite
@@ -12,7 +13,8 @@
 //! a run has stored there (an item for each batch of orders, a blob for each run) stays.
 //!
 //! - `worker.rs`: what a worker does, and where it is frozen.
-//! - `book.rs`: orders, trades, and what is asked of a store; `sqlite.rs`, `dynamodb.rs`, `azure.rs`: how each does it.
+//! - `book.rs`: orders, trades, and what is asked of a store; `sqlite.rs`, `dynamodb.rs`, `azure.rs`: how each does it
+//!   (`text.rs`: two of them keep trades as a text).
 //! - `crew.rs`: starts the workers, freezes the first, and lets it go on. `process.rs`: by which signals.
 #![allow(missing_docs, unreachable_pub, reason = "an example")]
 #![allow(clippy::disallowed_methods, reason = "real processes and real terms")]

@@ -18,6 +18,7 @@ pub struct Worker {
     number: usize,
     guard: Guard,
     pauses: bool,
+    writes: usize,
     orders: Orders,
     leases: Leases,
     book: Box<dyn Book>,
@@ -34,7 +35,8 @@ impl Worker {
     pub async fn start(run: &Run, number: usize, pauses: bool) -> Result<Self> {
         let Ground { leases, book } = run.open().await?;
         let leases = leases.holder(format!("worker {number}")).build()?;
-        Ok(Self { number, guard: run.guard, pauses, orders: Orders::read(&run.folder)?, leases, book })
+        let orders = Orders::read(&run.folder)?;
+        Ok(Self { number, guard: run.guard, pauses, writes: 0, orders, leases, book })
     }
 
     pub async fn work(mut self) -> Result<()> {
@@ -73,7 +75,8 @@ impl Worker {
             }
             self.pause_before_writing(batch)?;
 
-            let write = format!("{}.{batch}", self.number);
+            self.writes += 1;
+            let write = format!("{}.{}", self.number, self.writes);
             if !self.book.record(batch, &write, &trades, fence).await? {
                 tell("wrote", format!("{batch} is refused"));
                 return Ok(Ended::Replaced);
