@@ -104,7 +104,9 @@ async fn main() -> Result<()> {
     }
     println!("guard            orders  matched twice  never matched  late writes refused  frozen for  tokens");
     rows.iter().for_each(|row| println!("{row}"));
-    println!("\nTokens: of the worker that was frozen, and of the one that took over.");
+    println!(
+        "\nTokens: of the worker that was frozen, and of the one that took over. Without a lease nobody waits for a term."
+    );
     Ok(())
 }
 
