@@ -9,15 +9,21 @@ pub mod azurite;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod example;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod faults;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod gateway;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod process;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod proxy;
