@@ -159,7 +159,8 @@ impl Function {
         let scope = format!("test/20260101/{REGION}/{service}/aws4_request");
         let signed = format!("AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=none");
         let headers = [&[("authorization", signed.as_str())], headers].concat();
-        let answer = http::send(method, &format!("{}/{path}", self.endpoint), &headers, body).expect("MiniStack answers");
+        let answer =
+            http::send(method, &format!("{}/{path}", self.endpoint), &headers, body).expect("MiniStack answers");
         assert!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text());
         answer
     }
