@@ -9,6 +9,7 @@ mod ledger;
 mod sqs;
 
 use std::env;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +19,7 @@ use leasehold::recipes::{Once, Outcome};
 use leasehold::{Held, Leases, Renewal};
 
 use ledger::Ledger;
-use sqs::{Answer, Event, Order};
+use sqs::{Answer, Event, Message, Order};
 
 /// What an invocation keeps back for giving its lease up and answering.
 const TO_ANSWER: Duration = Duration::from_secs(1);
@@ -53,27 +54,28 @@ impl Function {
         let mut answer = Answer::default();
         for message in event.payload.records {
             let left = event.context.deadline().duration_since(SystemTime::now()).unwrap_or_default();
-            let done = match message.order() {
-                Ok(order) => self.charge_once(&order, left.saturating_sub(TO_ANSWER)).await,
-                Err(error) => says(&message.message_id, &error), // to the dead-letter queue, in the end
-            };
-            if !done {
-                answer.comes_again(message);
+            match self.charge_once(&message, left.saturating_sub(TO_ANSWER)).await {
+                Ok(log) => println!("{log}"),
+                Err(log) => {
+                    println!("{log}");
+                    answer.comes_again(message);
+                }
             }
         }
         Ok(answer)
     }
 
-    /// Whether its message can be deleted; else the queue brings it again.
-    async fn charge_once(&self, order: &Order, left: Duration) -> bool {
+    /// The log's line. With an error the queue brings the message again, and in the end to its dead-letter queue.
+    async fn charge_once(&self, message: &Message, left: Duration) -> Result<String, String> {
+        let log = |key: &str, what: &dyn Display| format!("{key}: {what}");
+        let order = message.order().map_err(|error| log(&message.message_id, &error))?;
         let once = self.once.clone().at_most(left);
-        match once.run(&order.order, |held| async move { Ok(self.charge(held, order).await?) }).await {
+        match once.run(&order.order, |held| async { Ok(self.charge(held, &order).await?) }).await {
             Ok(Outcome::Done(receipt) | Outcome::AlreadyDone(receipt) | Outcome::AlreadyFailed(receipt)) => {
-                says(&order.order, &String::from_utf8_lossy(&receipt));
-                true
+                Ok(log(&order.order, &String::from_utf8_lossy(&receipt)))
             }
-            Ok(Outcome::InProgress(by)) => says(&order.order, &by),
-            Err(error) => says(&order.order, &error),
+            Ok(Outcome::InProgress(by)) => Err(log(&order.order, &by)),
+            Err(error) => Err(log(&order.order, &error)),
         }
     }
 
@@ -90,10 +92,4 @@ impl Function {
 /// As long as an invocation may take, so that nobody has to renew.
 fn term() -> Result<Duration, Error> {
     Ok(Duration::from_secs(env::var("TERM_SECONDS").map_or(Ok(30), |seconds| seconds.parse())?))
-}
-
-/// What stands in the log. Never done.
-fn says(what: &str, why: &dyn std::fmt::Display) -> bool {
-    println!("{what}: {why}");
-    false
 }
