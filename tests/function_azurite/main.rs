@@ -18,7 +18,7 @@ fn order(order: &str) -> Value {
 }
 
 fn slow_order(order: &str) -> Value {
-    json!({ "order": order, "bank_takes_ms": 2000 })
+    json!({ "order": order, "bank_takes_ms": 4000 })
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::support::gateway::Gateway;
 use crate::support::{emulator, example, http, process};
 
 /// The term of the functions' leases.
-pub const TERM: Duration = Duration::from_secs(4);
+pub const TERM: Duration = Duration::from_secs(5);
 const REGION: &str = "us-east-1";
 const ACCOUNT: &str = "000000000000";
 /// What takes longer than this does not happen.

@@ -18,8 +18,9 @@ use cloud::{Function, TERM, until};
 use support::process;
 
 /// Longer than a term, so that a message does not come back for nothing.
-const AGAIN: Duration = Duration::from_secs(6);
-const BANK_MS: u64 = 2000;
+const AGAIN: Duration = Duration::from_secs(7);
+/// Time to be stopped in, within the term.
+const BANK_MS: u64 = 3000;
 
 fn order(order: &str) -> Value {
     json!({ "order": order })

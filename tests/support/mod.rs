@@ -21,6 +21,9 @@ pub mod gateway;
 pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod global_table;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod process;
