@@ -73,6 +73,8 @@ impl Function {
             "Code": { "S3Bucket": bucket, "S3Key": "code.zip" }, "Environment": { "Variables": variables },
         });
         self.send("POST", "2015-03-31/functions", "lambda", &[], function.to_string().as_bytes());
+        // It has a copy of its own.
+        self.send("DELETE", &format!("{bucket}/code.zip"), "s3", &[], b"");
     }
 
     fn connect(&self, again: Duration, batch: u8) {

@@ -17,11 +17,11 @@ pub mod faults;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod gateway;
-#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
-pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod global_table;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
