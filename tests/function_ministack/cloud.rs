@@ -141,6 +141,17 @@ impl Function {
         (view.status, view.token)
     }
 
+    /// The one warm process of the function.
+    pub fn process(&self) -> u32 {
+        let processes = self.processes();
+        let [process] = processes[..] else {
+            panic!(
+                "not one process but {processes:?}; if none: has `localstack/up` started this MiniStack, on this machine?"
+            )
+        };
+        process
+    }
+
     /// The warm processes of the function.
     pub fn processes(&self) -> Vec<u32> {
         process::with_variable(&format!("AWS_LAMBDA_FUNCTION_NAME={}", self.name))

@@ -73,18 +73,17 @@ async fn a_function_frozen_between_two_messages_for_longer_than_a_term_goes_on_a
     let function = Function::with_once(AGAIN, 1).await;
     function.queue(&[order("17")]);
     function.until_queue_is_empty().await;
-    let warm = function.processes();
-    assert_eq!(warm.len(), 1);
+    let warm = function.process();
 
-    process::freeze(warm[0]);
+    process::freeze(warm);
     tokio::time::sleep(TERM + Duration::from_secs(2)).await;
     function.queue(&[order("18")]);
-    process::thaw(warm[0]);
+    process::thaw(warm);
     function.until_queue_is_empty().await;
     function.queue(&[order("17")]);
     function.until_queue_is_empty().await;
     assert_eq!((function.charges("17").await.0, function.charges("18").await.0), (1, 1));
-    assert_eq!(function.processes(), warm, "it was the same process");
+    assert_eq!(function.process(), warm, "it was the same process");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,9 +94,8 @@ async fn a_function_frozen_in_its_work_knows_its_loss_when_it_wakes_and_the_orde
         move || function.invoke("first delivery", &slow_order("17"))
     });
     let token = function.until_at_work("17").await;
-    let frozen = function.processes();
-    assert_eq!(frozen.len(), 1);
-    process::freeze(frozen[0]);
+    let frozen = function.process();
+    process::freeze(frozen);
 
     let mut told = Vec::new();
     loop {
@@ -113,7 +111,7 @@ async fn a_function_frozen_in_its_work_knows_its_loss_when_it_wakes_and_the_orde
     assert_eq!(charges, 1);
     assert!(under > Some(token.as_u64()), "{under:?} is not above {token}");
 
-    process::thaw(frozen[0]);
+    process::thaw(frozen);
     let (comes_again, log) = first.await.unwrap();
     assert!(comes_again, "{log}");
     assert!(log.contains("17: ") && log.contains("lost"), "{log}");
@@ -127,13 +125,12 @@ async fn after_a_kill_in_its_work_a_later_delivery_charges_the_order_under_a_hig
     let function = Function::with_once(AGAIN, 1).await;
     function.queue(&[slow_order("17")]);
     let token = function.until_at_work("17").await;
-    let killed = function.processes();
-    assert_eq!(killed.len(), 1);
-    process::end(killed[0]);
+    let killed = function.process();
+    process::end(killed);
 
     function.until_queue_is_empty().await;
     let (charges, under) = function.charges("17").await;
     assert_eq!(charges, 1);
     assert!(under > Some(token.as_u64()), "{under:?} is not above {token}");
-    assert_ne!(function.processes(), killed);
+    assert_ne!(function.process(), killed);
 }
