@@ -43,7 +43,7 @@ impl Spec {
 pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duration>) -> Result<Lease, Error> {
     let begun = Begun::new(client, Operation::Acquire, &spec, limit)?;
     let place = Lines::join(client, &spec.name);
-    let late = || timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)));
+    let late = || timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)), None);
     let known = begun.in_time(place.turn()).await.ok_or_else(late)?;
     begun.settle(&spec).await;
     client.ensure_open(Operation::Acquire)?;
@@ -150,6 +150,9 @@ struct Call<'a> {
     known: u64,
     last_seen: Option<View>,
     last_error: Option<StoreError>,
+    /// How many requests in a row have had no answer.
+    failures: u8,
+    waits: bool,
     /// Whether something is owed for it: what it wrote may stand, or land yet.
     owes: bool,
     granted: bool,
@@ -162,9 +165,9 @@ impl<'a> Call<'a> {
         let remembered = client.memory.of(&spec.name);
         let known = known.max(remembered.token);
         let machine = Acquire::new(goal, known).watching(remembered.watched);
-        let (last_seen, last_error) = (None, None);
+        let (last_seen, last_error, failures, waits) = (None, None, 0, goal == Goal::Wait);
         let (owes, granted, over) = (false, false, false);
-        Self { client, begun, spec, machine, known, last_seen, last_error, owes, granted, over }
+        Self { client, begun, spec, machine, known, last_seen, last_error, failures, waits, owes, granted, over }
     }
 
     async fn get(mut self) -> Result<Attempt, Error> {
@@ -227,6 +230,7 @@ impl<'a> Call<'a> {
         let limit = self.attempt().min(left);
         match self.client.port.read(limit, self.spec.name.clone()).await {
             Ok((view, _)) => {
+                self.answered();
                 let step = self.on(Event::Seen(&view));
                 self.last_seen = Some(view);
                 step
@@ -251,6 +255,7 @@ impl<'a> Call<'a> {
         self.machine.sent(self.client.now());
         match self.client.port.claim(limit, claim).await {
             Ok((answer, sample)) => {
+                self.answered();
                 let step = self.on(Event::Claimed(&answer, sample));
                 if let crate::types::Claimed::Refused(view) = answer {
                     self.last_seen = Some(view);
@@ -261,7 +266,16 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn answered(&mut self) {
+        (self.last_error, self.failures) = (None, 0);
+    }
+
     fn failed(&mut self, error: StoreError) -> Step {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures == self.spec.rules.tries && self.waits {
+            let name = &self.spec.name;
+            tracing::warn!(lease.name = %name, cause = %error, "the store does not answer; the acquire waits on");
+        }
         let (applied, retry) = (error.applied, Retry::after(error.kind));
         self.last_error = Some(error);
         self.on(Event::Failed { applied, retry })
@@ -292,7 +306,8 @@ impl<'a> Call<'a> {
             Outcome::Granted(hold) => return Ok(Attempt::Acquired(self.granted(*hold))),
             Outcome::Held(progress) => return Ok(Attempt::Held(self.held_by(&progress).unwrap_or_else(unknown))),
             Outcome::GaveUp(progress) => {
-                let error = timed_out(self.client, &self.spec.name, self.held_by(&progress));
+                let held_by = self.held_by(&progress);
+                let error = timed_out(self.client, &self.spec.name, held_by, self.last_error.take());
                 return Err(error.written_if(self.written()));
             }
             Outcome::Failed => return Err(self.store_error()),
@@ -341,6 +356,7 @@ impl<'a> Call<'a> {
             token: FencingToken::new(token),
             closed: closed.is_some(),
             data: record.data.clone(),
+            own: false,
             unchanged_for: Duration::from_nanos(progress.seen_for),
             of: progress.of.map(Duration::from_nanos),
         })
@@ -392,20 +408,28 @@ fn local(client: &Client, core: &Core) -> HeldBy {
         token: Some(core.token),
         closed: false,
         data: core.newest_data(),
+        own: true,
         unchanged_for: Duration::ZERO,
         of: None,
     }
 }
 
 fn unknown() -> HeldBy {
-    HeldBy { holder: None, token: None, closed: false, data: None, unchanged_for: Duration::ZERO, of: None }
+    HeldBy { holder: None, token: None, closed: false, data: None, own: false, unchanged_for: Duration::ZERO, of: None }
 }
 
-fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>) -> Error {
-    let why = match &held_by {
-        Some(by) => format!("the time that was given is over: {by}"),
-        None => "the time that was given is over".to_owned(),
-    };
+fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>, failure: Option<StoreError>) -> Error {
+    let mut why = "the time that was given is over".to_owned();
+    if let Some(by) = &held_by {
+        why += &format!(": {by}");
+    }
+    if let Some(failure) = &failure {
+        why += &format!("; the last request had no answer: {}", failure.message);
+    }
     let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why);
-    error.for_name(name).on(client.description.kind).seen_held_by(held_by)
+    let error = error.for_name(name).on(client.description.kind).seen_held_by(held_by);
+    match failure {
+        Some(failure) => error.caused_by(failure),
+        None => error,
+    }
 }

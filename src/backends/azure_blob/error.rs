@@ -165,7 +165,7 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     match (status, code) {
         (403, "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "InsufficientAccountPermissions") => {
             let what = format!(
-                "access denied ({code}); a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
+                "access denied ({code}); with a shared key: it is not the account's. Else a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
                  access signature the permission {letter}, and the account's network rules must let this machine in"
             );
             (StoreErrorKind::Denied, Applied::No, what)
@@ -178,6 +178,11 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
         (_, "ContainerBeingDeleted") => {
             let what = "the container is being deleted; create it again later, or check the URL".to_owned();
             (StoreErrorKind::Misconfigured, Applied::No, what)
+        }
+        (400, "InvalidResourceName" | "OutOfRangeInput") => {
+            let what = "the container's or the blob's name is not one that the service allows; a container's is 3 to 63 \
+                        lower-case letters, digits and single hyphens";
+            (StoreErrorKind::Misconfigured, Applied::No, what.to_owned())
         }
         (409 | 412 | 400, _) => {
             (StoreErrorKind::Invalid, Applied::No, format!("the request was rejected with {status} {code}"))

@@ -120,11 +120,22 @@ pub(super) fn parts_of_container(url: &Url) -> usize {
     if url.host_str().is_some_and(|host| host.contains(".blob.")) { 1 } else { 2 }
 }
 
+/// An account has a name in DNS; only an emulator is asked for by address.
+fn is_of_emulator(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
 /// Whether the URL can be that of a container.
 fn check(container: &Url) -> Result<(), &'static str> {
     let path: Vec<_> = container.path_segments().into_iter().flatten().collect();
     match path.last() {
-        None | Some(&"") => Err("the URL names no container: it ends with `/` and the container's name"),
+        None | Some(&"") => {
+            Err("the URL names no container, or has a `/` behind it: it must end with `/` and the container's name")
+        }
+        Some(_) if is_of_emulator(container) && path.len() < 2 => {
+            Err("the URL names an account and no container: an emulator's must end with `/ACCOUNT/CONTAINER`")
+        }
         Some(_) if path.len() > parts_of_container(container) => {
             Err("the URL names more than a container: it ends with the container's name")
         }
@@ -145,6 +156,10 @@ async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
 
 fn hint(error: StoreError) -> StoreError {
     if error.kind != StoreErrorKind::Denied {
+        return error;
+    }
+    // Only where the container may not be looked at: no other way of opening helps without a credential.
+    if !error.message.contains("access denied") {
         return error;
     }
     let message = format!("{}; or open the store with `unverified()`", error.message);
