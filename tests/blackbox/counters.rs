@@ -34,17 +34,18 @@ impl Counters {
         self.0.execute(sql, [value + 1]).expect("written");
     }
 
-    /// Raises the fence and reads behind it; `None`: stale.
-    pub fn read_fenced(&self, token: u64) -> Option<i64> {
-        let sql = "UPDATE counters SET fence = ?1 WHERE kind = 'fenced' AND fence <= ?1";
-        (self.0.execute(sql, [token as i64]).expect("raised") > 0).then(|| self.value("fenced"))
+    /// Raises the fence and reads behind it; `None`: stale. Without the fence it only reads.
+    pub fn read_fenced(&self, token: u64, no_fence: bool) -> Option<i64> {
+        let sql = "UPDATE counters SET fence = max(fence, ?1) WHERE kind = 'fenced' AND (fence <= ?1 OR ?2)";
+        let raised = self.0.execute(sql, params![token as i64, no_fence]).expect("raised") > 0;
+        raised.then(|| self.value("fenced"))
     }
 
     /// Whether it was written: not if another has raised the fence since.
-    pub fn write_fenced(&self, token: u64, value: i64) -> bool {
+    pub fn write_fenced(&self, token: u64, value: i64, no_fence: bool) -> bool {
         let transaction = self.0.unchecked_transaction().expect("begun");
-        let sql = "UPDATE counters SET value = ?2, writes = writes + 1 WHERE kind = 'fenced' AND fence <= ?1";
-        let written = transaction.execute(sql, [token as i64, value]).expect("written") > 0;
+        let sql = "UPDATE counters SET value = ?2, writes = writes + 1 WHERE kind = 'fenced' AND (fence <= ?1 OR ?3)";
+        let written = transaction.execute(sql, params![token as i64, value, no_fence]).expect("written") > 0;
         if written {
             let sql = "INSERT INTO log (token, value) VALUES (?1, ?2)";
             transaction.execute(sql, [token as i64, value]).expect("written");

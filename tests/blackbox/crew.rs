@@ -60,6 +60,7 @@ pub fn start(ground: &Ground, plan: &Plan, folder: &PathBuf) -> Vec<Member> {
             place: ground.place.clone(),
             options: plan.options.clone(),
             broken: plan.broken.clone(),
+            bad_habit: plan.bad_habit,
         };
         let mut member = Member { proxy, assignment, clock: plan.clocks.get(worker).cloned(), process: None, hit: None };
         member.start();

@@ -18,7 +18,7 @@ pub struct Hold {
     pub from: Duration,
     /// The last moment at which its holder certainly believed in it.
     pub to: Option<Duration>,
-    /// When its holder said that it lets go of it, or that it is lost.
+    /// When its holder said that it lets go of it.
     pub let_go: Option<Duration>,
     /// Its writes that the resource has refused.
     pub stale: usize,
@@ -43,7 +43,7 @@ pub fn holds(entries: &[Entry]) -> Vec<Hold> {
             (Said::Looks(_), _) => here.looked = *at,
             (Said::Held(_), Some(hold)) => hold.to = Some(here.looked),
             (Said::Stale(_), Some(hold)) => hold.stale += 1,
-            (Said::Lost(_) | Said::Releases(_), Some(hold)) => hold.let_go = Some(*at),
+            (Said::Releases(_), Some(hold)) => hold.let_go = Some(*at),
             _ => {}
         }
     }

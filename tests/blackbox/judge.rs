@@ -89,7 +89,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         name: format!("{}-{}", ground.name, plan.kind),
         seed: plan.seed,
         options: plan.options.clone(),
-        replay: ground.replay.replace("SEED", &plan.seed.to_string()),
+        replay: ground.replay.replace("{seed}", &plan.seed.to_string()),
         picture: picture.to_owned(),
         violations,
         void: Vec::new(),

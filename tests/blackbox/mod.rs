@@ -29,8 +29,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use self::judge::Verdict;
-pub use self::plan::{Limits, Plan};
-pub use self::worker::{Assignment, work};
+pub use self::plan::{FakeClock, Limits, Plan};
+pub use self::worker::{Assignment, BadHabit, work};
 use crate::support::faults::Answer;
 
 /// A service, and how its runs differ from those of others.
@@ -45,7 +45,7 @@ pub struct Ground {
     pub limits: Limits,
     /// What a service says that is out of order.
     pub out_of_order: Answer,
-    /// One line, in which SEED stands for the seed.
+    /// One line, in which `{seed}` stands for the seed.
     pub replay: &'static str,
 }
 

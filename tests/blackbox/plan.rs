@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use leasehold::protocol::broken::Broken;
 use serde::{Deserialize, Serialize};
 
+use super::worker::BadHabit;
 use crate::support::faults::{Answer, Fault};
 
 #[path = "../simulation/chance.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
 mod chance;
 
 pub use self::chance::Chance;
@@ -30,7 +33,7 @@ pub struct Limits {
 pub struct Plan {
     pub seed: u64,
     /// What is different about it from what the seed says; part of the names of its files.
-    pub kind: &'static str,
+    pub kind: String,
     pub workers: usize,
     pub options: Options,
     /// How long it goes on.
@@ -43,6 +46,8 @@ pub struct Plan {
     pub clocks: Vec<FakeClock>,
     /// The rule that the workers break.
     pub broken: Option<String>,
+    /// What they do that users must not.
+    pub bad_habit: Option<BadHabit>,
 }
 
 /// What the workers' clients are built with.
@@ -117,7 +122,7 @@ pub struct FakeClock {
 const WINDOWS: u64 = 22;
 
 impl Plan {
-    pub fn new(seed: u64, kind: &'static str, limits: &Limits, out_of_order: &Answer) -> Self {
+    pub fn new(seed: u64, limits: &Limits, out_of_order: &Answer) -> Self {
         let chance = Chance::new(seed, 1);
         let ttl_ms = chance.of(limits.ttl_ms);
         let length = Duration::from_secs(60);
@@ -132,7 +137,7 @@ impl Plan {
         let ttl = Duration::from_millis(ttl_ms);
         Self {
             seed,
-            kind,
+            kind: "usual".into(),
             workers,
             options,
             length,
@@ -141,7 +146,30 @@ impl Plan {
             blows: blows(&Chance::new(seed, 3), workers, heal, ttl),
             clocks: Vec::new(),
             broken: None,
+            bad_habit: None,
         }
+    }
+
+    /// With workers that break this rule: the run is a control.
+    pub fn breaking(self, rule: Broken) -> Self {
+        let name = format!("{rule:?}");
+        Self { kind: name.clone(), broken: Some(name), ..self }
+    }
+
+    /// With workers that have this habit: the run is a control.
+    pub fn with_habit(self, habit: BadHabit) -> Self {
+        Self { kind: format!("{}{habit:?}", self.kind.replace("usual", "")), bad_habit: Some(habit), ..self }
+    }
+
+    /// With takeovers by observation alone, or not.
+    pub fn observed_only(mut self, observed_only: bool) -> Self {
+        self.options.observed_only = observed_only;
+        self
+    }
+
+    /// With a clock for each worker.
+    pub fn with_clocks(self, kind: &str, clocks: Vec<FakeClock>) -> Self {
+        Self { kind: kind.into(), clocks, ..self }
     }
 }
 
@@ -192,7 +220,9 @@ fn blows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration) -> Vec<
             What::Kill => Duration::from_millis(chance.between(100, 2000)),
             _ => ttl.mul_f64(chance.between(3, 16) as f64 / 10.0) + Duration::from_millis(200),
         };
-        let lasts = if number < 2 { lasts.max(ttl.mul_f64(1.2)) } else { lasts };
+        // Longer than a term, so that somebody takes over.
+        let long = number < 2 || (what == What::Partition && chance.per_mille(600));
+        let lasts = if long { lasts.max(ttl.mul_f64(1.4)) } else { lasts };
         if number > 0 && at + lasts > heal {
             return blows;
         }

@@ -8,7 +8,7 @@ use super::counters::Counters;
 use super::crew::{self, Member};
 use super::journal::{Entry, Journal};
 use super::judge::{self, Verdict};
-use super::plan::{Blow, Plan, Target, What};
+use super::plan::{Blow, Plan, Target};
 use super::{Ground, output, timeline};
 use crate::support::faults::{Injected, Match};
 

@@ -113,7 +113,7 @@ impl Picture {
         let colour = if row == 0 { "#6abf69" } else { "#f0c23c" };
         self.rect(x, y, width, BAR, &format!("fill='{colour}'{stroke}"));
         // The tokens of a lease that begin as high as a clock differ in their last digits.
-        let token = format!("{}", hold.token % 100_000);
+        let token = if hold.token < 100_000 { hold.token.to_string() } else { format!("{:05}", hold.token % 100_000) };
         if width > token.len() as f64 * 5.5 {
             self.text(x + 1.5, y + 16.0, "font-size='9'", &token);
         }
@@ -133,7 +133,7 @@ impl Picture {
 
     fn legend(&mut self, y: f64) {
         let mut x = LEFT;
-        let leases = [("#6abf69", "held: counter (number: token)"), ("#f0c23c", "held: leader")];
+        let leases = [("#6abf69", "held: counter (number: the last digits of the token)"), ("#f0c23c", "held: leader")];
         let bands = BANDS.map(|(name, colour)| (colour, name));
         for (colour, name) in leases.into_iter().chain(bands).chain([("#d00", "framed: a stale write was refused")]) {
             self.rect(x, y, 12.0, 12.0, &format!("fill='{colour}'"));

@@ -28,6 +28,16 @@ pub struct Assignment {
     pub place: String,
     pub options: Options,
     pub broken: Option<String>,
+    pub bad_habit: Option<BadHabit>,
+}
+
+/// What users of the library must not do: for controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BadHabit {
+    /// Takes a lease that was granted for held until the work is done.
+    NeverLooks,
+    /// Writes without asking the fence.
+    NoFence,
 }
 
 impl Assignment {
@@ -86,7 +96,7 @@ fn rule(name: &str) -> Broken {
 fn unguarded(counters: &Counters) {
     loop {
         counters.add_one_unguarded();
-        std::thread::sleep(Duration::from_millis(30));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -98,13 +108,14 @@ async fn count(assignment: &Assignment, leases: &Leases) {
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
         let span = Duration::from_millis(chance.between(200, longest));
         let token = lease.token().as_u64();
-        under(&lease, span, &mut pen, async || {
-            let Some(value) = counters.read_fenced(token) else { return false };
+        under(&lease, span, assignment, &mut pen, async || {
+            let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
+            let Some(value) = counters.read_fenced(token, no_fence) else { return false };
             tokio::time::sleep(THINKS).await;
-            counters.write_fenced(token, value + 1)
+            counters.write_fenced(token, value + 1, no_fence)
         })
         .await;
-        end(lease, &chance, &mut pen).await;
+        end(lease, assignment, &chance, &mut pen).await;
         tokio::time::sleep(Duration::from_millis(chance.between(0, 300))).await;
     }
 }
@@ -117,12 +128,12 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
         let lease = acquire(leases, LEADER, &chance, &mut pen).await;
         let span = Duration::from_millis(chance.between(3000, 12_000));
         let token = lease.token().as_u64();
-        under(&lease, span, &mut pen, async || {
+        under(&lease, span, assignment, &mut pen, async || {
             tokio::time::sleep(THINKS).await;
             counters.lead(token, &name)
         })
         .await;
-        end(lease, &chance, &mut pen).await;
+        end(lease, assignment, &chance, &mut pen).await;
         tokio::time::sleep(Duration::from_millis(chance.between(0, 1000))).await;
     }
 }
@@ -146,24 +157,30 @@ async fn acquire(leases: &Leases, name: &str, chance: &Chance, pen: &mut Pen) ->
 }
 
 /// Writes on and on, each time only after it has seen that it holds the lease.
-async fn under(lease: &Lease, span: Duration, pen: &mut Pen, write: impl AsyncFn() -> bool) {
+async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut Pen, write: impl AsyncFn() -> bool) {
     let (held, token, began) = (lease.held(), lease.token(), Instant::now());
     while began.elapsed() < span {
         pen.says("looks", token);
-        if !held.is_held() {
+        if !held.is_held() && assignment.bad_habit != Some(BadHabit::NeverLooks) {
             return;
         }
         pen.says("held", token);
         if !write().await {
             pen.says("stale", token);
         }
-        tokio::time::sleep(Duration::from_millis(12)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-async fn end(lease: Lease, chance: &Chance, pen: &mut Pen) {
-    let word = if lease.held().is_held() { "releases" } else { "lost" };
-    pen.says(word, lease.token());
+async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut Pen) {
+    if !lease.held().is_held() {
+        pen.says("lost", lease.token());
+        // Whoever comes next then takes over, instead of finding it released.
+        if chance.per_mille(700) {
+            tokio::time::sleep(Duration::from_millis(assignment.options.ttl_ms)).await;
+        }
+    }
+    pen.says("releases", lease.token());
     if chance.per_mille(900) {
         // What it is worth is seen from outside.
         let _ = lease.release().await;

@@ -7,12 +7,13 @@ mod blackbox;
 mod support;
 
 use blackbox::{Assignment, Ground, Limits, Plan};
+use leasehold::protocol::broken::Broken;
 use leasehold::dynamodb::{DynamoDbStore, create_table};
 use support::emulator::{self, Emulator};
 use support::faults::Answer;
 
 const LIMITS: Limits = Limits { ttl_ms: &[2000, 3000, 4000], least_grants: 30 };
-const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS=SEED cargo test --features $STORES --test blackbox_dynamodb nothing_is_violated -- --nocapture";
+const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS={seed} cargo test --features $STORES --test blackbox_dynamodb nothing_is_violated -- --nocapture";
 
 #[test]
 fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
@@ -21,6 +22,23 @@ fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
     let plans: Vec<_> = blackbox::seeds(1..=4).into_iter().map(|seed| plan(&ground, seed)).collect();
     tables(&emulator, &ground, plans.len());
     blackbox::assert_clean(&blackbox::run_all(&ground, plans));
+}
+
+#[test]
+fn explore() {
+    let emulator = Emulator::start();
+    let ground = ground(&emulator);
+    let plan = |seed| plan(&ground, seed);
+    let plans = vec![
+        plan(1).breaking(Broken::RenewalKeepsOldExpiresAt).observed_only(false),
+        plan(2).breaking(Broken::CountNotRestarted).observed_only(true).with_habit(blackbox::BadHabit::NoFence),
+        plan(2).with_habit(blackbox::BadHabit::NeverLooks),
+        plan(2).breaking(Broken::TermCountedFromAnswer),
+        plan(3).breaking(Broken::KappaZero).observed_only(false),
+        plan(3).breaking(Broken::LateEndTooEarly).observed_only(false),
+    ];
+    tables(&emulator, &ground, plans.len());
+    blackbox::run_all(&ground, plans);
 }
 
 /// Not a test: what a worker process runs.
@@ -36,7 +54,7 @@ fn worker_process() {
 }
 
 fn plan(ground: &Ground, seed: u64) -> Plan {
-    Plan::new(seed, "usual", &ground.limits, &ground.out_of_order)
+    Plan::new(seed, &ground.limits, &ground.out_of_order)
 }
 
 fn ground(emulator: &Emulator) -> Ground {
