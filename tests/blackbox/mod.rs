@@ -11,7 +11,7 @@
 //! - `report`, `timeline`: what people read.
 
 #![allow(clippy::disallowed_methods, reason = "real processes race in real time")]
-#![allow(unreachable_pub, reason = "it is a module of several test targets")]
+#![allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 
 mod counters;
 mod crew;

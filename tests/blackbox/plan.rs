@@ -24,6 +24,8 @@ pub const LEASES: [&str; 2] = [COUNTER, LEADER];
 pub struct Limits {
     /// The terms to choose from, in milliseconds.
     pub ttl_ms: &'static [u64],
+    /// In how many windows requests meet faults: eleven kinds take turns.
+    pub windows: u64,
     /// Grants that a run needs to count.
     pub least_grants: usize,
 }
@@ -118,9 +120,6 @@ pub struct FakeClock {
     pub wall_only: bool,
 }
 
-/// Of each kind of fault there is one window at least.
-const WINDOWS: u64 = 22;
-
 impl Plan {
     pub fn new(seed: u64, limits: &Limits, out_of_order: &Answer) -> Self {
         let chance = Chance::new(seed, 1);
@@ -142,7 +141,7 @@ impl Plan {
             options,
             length,
             heal,
-            windows: windows(&Chance::new(seed, 2), workers, heal, ttl, out_of_order),
+            windows: windows(&Chance::new(seed, 2), limits, workers, (heal, ttl), out_of_order),
             blows: blows(&Chance::new(seed, 3), workers, heal, ttl),
             clocks: Vec::new(),
             broken: None,
@@ -173,7 +172,13 @@ impl Plan {
     }
 }
 
-fn windows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration, out_of_order: &Answer) -> Vec<Window> {
+fn windows(
+    chance: &Chance,
+    limits: &Limits,
+    workers: usize,
+    (heal, ttl): (Duration, Duration),
+    out_of_order: &Answer,
+) -> Vec<Window> {
     let last = heal.as_millis() as u64 - 4000;
     let make = |number: u64| {
         let held = Duration::from_millis(chance.between(200, ttl.as_millis() as u64 * 2));
@@ -201,38 +206,34 @@ fn windows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration, out_o
             release: (to + held).min(heal),
         }
     };
-    (0..WINDOWS).map(make).collect()
+    (0..limits.windows).map(make).collect()
 }
 
-/// One after the other, so that a run keeps workers that work.
+/// They may overlap at different workers, because terms can be as long as half of a run.
 fn blows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration) -> Vec<Blow> {
     let mut blows = Vec::new();
-    let mut at = Duration::from_millis(chance.between(2500, 4000));
-    // The first three are of each kind.
-    let mut kinds = vec![What::Kill, What::Freeze, What::Partition];
-    if chance.per_mille(500) {
-        kinds.swap(0, 1);
-    }
+    let mut at = Duration::from_millis(chance.between(2500, 3500));
+    // The first three are of each kind, and certainly longer than a term.
+    let first = chance.of(&[[What::Kill, What::Freeze, What::Partition], [What::Freeze, What::Partition, What::Kill]]);
     loop {
         let number = blows.len();
-        let what = kinds.get(number).copied().unwrap_or_else(|| chance.of(&[What::Kill, What::Freeze, What::Freeze, What::Partition]));
+        let any = || chance.of(&[What::Kill, What::Freeze, What::Freeze, What::Partition]);
+        let what = first.get(number).copied().unwrap_or_else(any);
         let lasts = match what {
             What::Kill => Duration::from_millis(chance.between(100, 2000)),
-            _ => ttl.mul_f64(chance.between(3, 16) as f64 / 10.0) + Duration::from_millis(200),
+            _ if number < first.len() => ttl.mul_f64(1.2),
+            _ => ttl.mul_f64(chance.between(3, 16) as f64 / 10.0),
         };
-        // Longer than a term, so that somebody takes over.
-        let long = number < 2 || (what == What::Partition && chance.per_mille(600));
-        let lasts = if long { lasts.max(ttl.mul_f64(1.4)) } else { lasts };
-        if number > 0 && at + lasts > heal {
+        if number >= first.len() && at + lasts > heal {
             return blows;
         }
         let at_whom = match chance.between(0, 9) {
             0..=4 => Target::Holder(COUNTER),
             5..=6 => Target::Holder(LEADER),
-            7 if what == What::Partition => Target::Everybody,
+            7 if what == What::Partition && number >= first.len() => Target::Everybody,
             _ => Target::Worker(chance.between(0, workers as u64 - 1) as usize),
         };
         blows.push(Blow { at, ends: at + lasts, at_whom, what });
-        at += lasts + Duration::from_millis(chance.between(500, 2500));
+        at += lasts.min(Duration::from_secs(4)) + Duration::from_millis(chance.between(500, 2500));
     }
 }

@@ -103,14 +103,22 @@ impl Stage<'_> {
     fn hit(&mut self, number: usize) {
         let Blow { at_whom, what, .. } = self.plan.blows[number];
         let whom = match at_whom {
-            Target::Worker(worker) => vec![worker],
-            Target::Holder(lease) => vec![self.journal.holder(lease).unwrap_or(number % self.crew.len())],
-            Target::Everybody => (0..self.crew.len()).collect(),
+            Target::Worker(worker) => self.whole_from(worker).take(1).collect(),
+            Target::Holder(lease) => {
+                let holder = self.journal.holder(lease).unwrap_or(number % self.crew.len());
+                self.whole_from(holder).take(1).collect()
+            }
+            Target::Everybody => self.whole_from(0).collect::<Vec<_>>(),
         };
-        let whom: Vec<_> = whom.into_iter().filter(|worker| self.crew[*worker].hit.is_none()).collect();
         let at = self.journal.now();
         whom.iter().for_each(|worker| self.crew[*worker].hit(what));
         self.whom.insert(number, (at, whom));
+    }
+
+    /// Those that nothing has hit, from this one on.
+    fn whole_from(&self, worker: usize) -> impl Iterator<Item = usize> {
+        let count = self.crew.len();
+        (worker..worker + count).map(move |worker| worker % count).filter(|worker| self.crew[*worker].hit.is_none())
     }
 
     fn recover(&mut self, number: usize) {

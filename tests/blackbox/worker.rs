@@ -59,6 +59,12 @@ impl Assignment {
         Pen::new(&self.socket(), self.worker, self.life, lease).unwrap_or_else(|_| std::process::exit(0))
     }
 
+    /// How long it works. Who never looks works past the term.
+    fn span(&self, ms: u64) -> Duration {
+        let never_looks = self.bad_habit == Some(BadHabit::NeverLooks);
+        Duration::from_millis(if never_looks { self.options.ttl_ms * 2 } else { ms })
+    }
+
     fn chance(&self, stream: u64) -> Chance {
         Chance::new(self.seed, 1000 + stream + 10 * self.worker as u64 + 1000 * self.life as u64)
     }
@@ -106,7 +112,7 @@ async fn count(assignment: &Assignment, leases: &Leases) {
     loop {
         let lease = acquire(leases, COUNTER, &chance, &mut pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
-        let span = Duration::from_millis(chance.between(200, longest));
+        let span = assignment.span(chance.between(200, longest));
         let token = lease.token().as_u64();
         under(&lease, span, assignment, &mut pen, async || {
             let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
@@ -126,7 +132,7 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
     let name = format!("{}.{}", assignment.worker, assignment.life);
     loop {
         let lease = acquire(leases, LEADER, &chance, &mut pen).await;
-        let span = Duration::from_millis(chance.between(3000, 12_000));
+        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
         let token = lease.token().as_u64();
         under(&lease, span, assignment, &mut pen, async || {
             tokio::time::sleep(THINKS).await;

@@ -12,7 +12,7 @@ use support::azurite::{ACCOUNT, KEY, container};
 use support::faults::Answer;
 
 /// The shortest terms that the service has, and one more.
-const LIMITS: Limits = Limits { ttl_ms: &[15_000, 16_000], least_grants: 15 };
+const LIMITS: Limits = Limits { ttl_ms: &[15_000, 16_000], windows: 44, least_grants: 6 };
 const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS={seed} cargo test --features $STORES --test blackbox_azurite nothing_is_violated -- --nocapture";
 
 #[test]

@@ -3,78 +3,64 @@
 
 #[path = "../blackbox/mod.rs"]
 mod blackbox;
+mod clocks;
+#[path = "../blackbox/on_dynamodb.rs"]
+mod on_dynamodb;
 #[path = "../support/mod.rs"]
 mod support;
 
-use blackbox::{Assignment, Ground, Limits, Plan};
+use blackbox::{BadHabit, Ground, Plan, Verdict};
 use leasehold::protocol::broken::Broken;
-use leasehold::dynamodb::{DynamoDbStore, create_table};
-use support::emulator::{self, Emulator};
-use support::faults::Answer;
+use on_dynamodb::{plan, tables};
+use support::emulator::Emulator;
 
-const LIMITS: Limits = Limits { ttl_ms: &[2000, 3000, 4000], least_grants: 30 };
-const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS={seed} cargo test --features $STORES --test blackbox_dynamodb nothing_is_violated -- --nocapture";
+const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS={seed} cargo test --features $STORES --test blackbox_dynamodb \
+                      nothing_is_violated -- --nocapture";
+/// As many at once as two cores carry.
+const AT_ONCE: usize = 4;
 
 #[test]
 fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
-    let emulator = Emulator::start();
-    let ground = ground(&emulator);
-    let plans: Vec<_> = blackbox::seeds(1..=4).into_iter().map(|seed| plan(&ground, seed)).collect();
-    tables(&emulator, &ground, plans.len());
-    blackbox::assert_clean(&blackbox::run_all(&ground, plans));
+    let verdicts = run_all(|ground| blackbox::seeds(1..=4).into_iter().map(|seed| plan(ground, seed)).collect());
+    blackbox::assert_clean(&verdicts);
+}
+
+/// The controls: without them, the runs above might see nothing at all.
+#[test]
+fn holders_at_the_same_time_and_writes_past_the_fence_are_seen() {
+    let verdicts = run_all(|ground| {
+        let control = || plan(ground, 2).breaking(Broken::CountNotRestarted).observed_only(true);
+        vec![control(), control().with_habit(BadHabit::NoFence)]
+    });
+    let [fenced, unfenced] = &verdicts[..] else { panic!("two runs") };
+    assert!(fenced.violates("overlap") > 0 && fenced.violates("inside the margin") > 0, "{fenced}");
+    assert!(fenced.stale_refused > 0, "{fenced}");
+    assert_eq!((fenced.fenced.1, fenced.violates("stale write accepted")), (0, 0), "the fence holds all the same: {fenced}");
+    assert!(unfenced.fenced.1 > 0 && unfenced.violates("stale write accepted") > 0, "{unfenced}");
 }
 
 #[test]
-fn explore() {
-    let emulator = Emulator::start();
-    let ground = ground(&emulator);
-    let plan = |seed| plan(&ground, seed);
-    let plans = vec![
-        plan(1).breaking(Broken::RenewalKeepsOldExpiresAt).observed_only(false),
-        plan(2).breaking(Broken::CountNotRestarted).observed_only(true).with_habit(blackbox::BadHabit::NoFence),
-        plan(2).with_habit(blackbox::BadHabit::NeverLooks),
-        plan(2).breaking(Broken::TermCountedFromAnswer),
-        plan(3).breaking(Broken::KappaZero).observed_only(false),
-        plan(3).breaking(Broken::LateEndTooEarly).observed_only(false),
-    ];
-    tables(&emulator, &ground, plans.len());
-    blackbox::run_all(&ground, plans);
+#[ignore = "the longer matrix: half an hour"]
+fn nothing_is_violated_in_the_longer_matrix() {
+    let seeds = blackbox::seeds(101..=196);
+    let verdicts: Vec<_> = seeds
+        .chunks(AT_ONCE)
+        .flat_map(|seeds| run_all(|ground| seeds.iter().map(|seed| plan(ground, *seed)).collect()))
+        .collect();
+    blackbox::assert_clean(&verdicts);
 }
 
 /// Not a test: what a worker process runs.
 #[test]
 fn worker_process() {
-    if support::worker::role().is_none() {
-        return;
-    }
-    let assignment = Assignment::of_this_process();
-    let client = emulator::retrying_client(assignment.proxy.parse().unwrap());
-    let store = DynamoDbStore::builder(client, &assignment.place).unverified().unwrap();
-    blackbox::work(&assignment, store);
+    on_dynamodb::work_if_worker();
 }
 
-fn plan(ground: &Ground, seed: u64) -> Plan {
-    Plan::new(seed, &ground.limits, &ground.out_of_order)
-}
-
-fn ground(emulator: &Emulator) -> Ground {
-    Ground {
-        name: "dynamodb",
-        upstream: emulator.addr(),
-        place: "leases".into(),
-        limits: LIMITS,
-        out_of_order: Answer::internal_error(),
-        replay: REPLAY,
-    }
-}
-
-/// One for each run.
-fn tables(emulator: &Emulator, ground: &Ground, runs: usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let client = emulator.client();
-        for run in 0..runs {
-            create_table(&client, format!("{}-{run}", ground.place)).await.unwrap();
-        }
-    });
+/// On an emulator of their own.
+fn run_all(plans: impl FnOnce(&Ground) -> Vec<Plan>) -> Vec<Verdict> {
+    let emulator = Emulator::start();
+    let ground = on_dynamodb::ground("dynamodb", emulator.addr(), "leases", REPLAY);
+    let plans = plans(&ground);
+    tables(&ground, plans.len());
+    blackbox::run_all(&ground, plans)
 }
