@@ -62,7 +62,8 @@ pub fn start(ground: &Ground, plan: &Plan, folder: &PathBuf) -> Vec<Member> {
             broken: plan.broken.clone(),
             bad_habit: plan.bad_habit,
         };
-        let mut member = Member { proxy, assignment, clock: plan.clocks.get(worker).cloned(), process: None, hit: None };
+        let mut member =
+            Member { proxy, assignment, clock: plan.clocks.get(worker).cloned(), process: None, hit: None };
         member.start();
         member
     };

@@ -34,7 +34,8 @@ pub fn holds(entries: &[Entry]) -> Vec<Hold> {
         if let Said::Granted(token) = said {
             here.hold = Some(holds.len());
             let (lease, token, began) = (lease.clone(), *token, here.began);
-            let hold = Hold { lease, worker: *worker, life: *life, token, began, from: *at, to: None, let_go: None, stale: 0 };
+            let hold =
+                Hold { lease, worker: *worker, life: *life, token, began, from: *at, to: None, let_go: None, stale: 0 };
             holds.push(hold);
         }
         let hold = here.hold.map(|number| &mut holds[number]);

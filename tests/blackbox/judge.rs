@@ -71,7 +71,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         violations.extend(tokens(&of_lease));
         violations.extend(overlaps(&of_lease));
         let takeovers = takeovers(&of_lease);
-        violations.extend(inside_the_margin(&takeovers, plan));
+        violations.extend(inside_the_margin(&takeovers, &plan.options));
         gaps.extend(takeovers.into_iter().map(|takeover| takeover.gap));
         violations.extend(no_progress(&evidence.entries, lease, plan));
     }
@@ -89,7 +89,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         name: format!("{}-{}", ground.name, plan.kind),
         seed: plan.seed,
         options: plan.options.clone(),
-        replay: ground.replay.replace("{seed}", &plan.seed.to_string()),
+        replay: replay(ground, plan),
         picture: picture.to_owned(),
         violations,
         void: Vec::new(),
@@ -104,6 +104,15 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
     };
     verdict.void = void(&verdict, ground);
     verdict
+}
+
+/// The line that runs the same plan again; what processes and sockets make of it is another time another.
+fn replay(ground: &Ground, plan: &Plan) -> String {
+    format!(
+        ". localstack/features.sh; LEASEHOLD_BLACKBOX_SEEDS={} cargo test --locked --features \"$STORES\" --test {} {} -- \
+         --include-ignored --nocapture",
+        plan.seed, ground.target, plan.test
+    )
 }
 
 /// What keeps a run from counting.
@@ -123,7 +132,7 @@ fn void(verdict: &Verdict, ground: &Ground) -> Vec<String> {
 }
 
 /// Unique, and above those of every grant that had returned before this one was asked for.
-fn tokens(holds: &[&Hold]) -> Vec<String> {
+pub(super) fn tokens(holds: &[&Hold]) -> Vec<String> {
     let mut bad = Vec::new();
     for (number, hold) in holds.iter().enumerate() {
         for before in &holds[..number] {
@@ -138,7 +147,7 @@ fn tokens(holds: &[&Hold]) -> Vec<String> {
 }
 
 /// What is compared lies inside of the true holds, so whatever overlaps here has overlapped.
-fn overlaps(holds: &[&Hold]) -> Vec<String> {
+pub(super) fn overlaps(holds: &[&Hold]) -> Vec<String> {
     let mut bad = Vec::new();
     for (number, hold) in holds.iter().enumerate() {
         // A hold of which no look was confirmed is no belief.
@@ -149,14 +158,14 @@ fn overlaps(holds: &[&Hold]) -> Vec<String> {
     bad
 }
 
-struct Takeover<'a> {
+pub(super) struct Takeover<'a> {
     from: &'a Hold,
     by: &'a Hold,
     gap: Duration,
 }
 
 /// The grants after a holder that had not let go by then.
-fn takeovers<'a>(holds: &[&'a Hold]) -> Vec<Takeover<'a>> {
+pub(super) fn takeovers<'a>(holds: &[&'a Hold]) -> Vec<Takeover<'a>> {
     let pairs = holds.windows(2).filter_map(|pair| {
         let (from, by) = (pair[0], pair[1]);
         let let_go = from.let_go.is_some_and(|let_go| let_go <= by.from);
@@ -167,8 +176,8 @@ fn takeovers<'a>(holds: &[&'a Hold]) -> Vec<Takeover<'a>> {
 }
 
 /// A holder that has not let go stops believing a margin before another one may hold.
-fn inside_the_margin(takeovers: &[Takeover<'_>], plan: &Plan) -> Vec<String> {
-    let margin = Duration::from_millis(plan.options.margin_ms);
+pub(super) fn inside_the_margin(takeovers: &[Takeover<'_>], options: &Options) -> Vec<String> {
+    let margin = Duration::from_millis(options.margin_ms);
     let narrow = takeovers.iter().filter(|takeover| takeover.gap < margin);
     narrow.map(|takeover| format!("inside the margin: {}", pair(takeover.from, takeover.by))).collect()
 }

@@ -17,8 +17,9 @@ mod counters;
 mod crew;
 mod fake_clock;
 mod holds;
-mod judge;
 mod journal;
+mod judge;
+mod judge_tests;
 mod plan;
 mod report;
 mod stage;
@@ -45,8 +46,8 @@ pub struct Ground {
     pub limits: Limits,
     /// What a service says that is out of order.
     pub out_of_order: Answer,
-    /// One line, in which `{seed}` stands for the seed.
-    pub replay: &'static str,
+    /// The test target.
+    pub target: &'static str,
 }
 
 /// Runs all plans at once, writes their pictures, prints their reports, and returns their verdicts in that order.
@@ -61,6 +62,16 @@ pub fn run_all(ground: &Ground, plans: Vec<Plan>) -> Vec<Verdict> {
         println!("{verdict}");
     }
     verdicts
+}
+
+/// Runs them in batches, because one machine carries only so many at once.
+pub fn run_in_batches(seeds: &[u64], at_once: usize, run: impl Fn(&[u64]) -> Vec<Verdict>) -> Vec<Verdict> {
+    let batches = seeds.chunks(at_once).enumerate();
+    let verdicts = batches.flat_map(|(number, seeds)| {
+        println!("=== batch {number}: {seeds:?}");
+        run(seeds)
+    });
+    verdicts.collect()
 }
 
 /// Fails if any of them violates something or does not count.

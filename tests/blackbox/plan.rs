@@ -36,6 +36,8 @@ pub struct Plan {
     pub seed: u64,
     /// What is different about it from what the seed says; part of the names of its files.
     pub kind: String,
+    /// The test that runs it.
+    pub test: &'static str,
     pub workers: usize,
     pub options: Options,
     /// How long it goes on.
@@ -137,6 +139,7 @@ impl Plan {
         Self {
             seed,
             kind: "usual".into(),
+            test: "nothing_is_violated_whatever",
             workers,
             options,
             length,
@@ -149,15 +152,19 @@ impl Plan {
         }
     }
 
+    /// As part of another test, and of a kind of its own.
+    pub fn of(self, test: &'static str, kind: &str) -> Self {
+        Self { test, kind: kind.into(), ..self }
+    }
+
     /// With workers that break this rule: the run is a control.
     pub fn breaking(self, rule: Broken) -> Self {
-        let name = format!("{rule:?}");
-        Self { kind: name.clone(), broken: Some(name), ..self }
+        Self { broken: Some(format!("{rule:?}")), ..self }
     }
 
     /// With workers that have this habit: the run is a control.
     pub fn with_habit(self, habit: BadHabit) -> Self {
-        Self { kind: format!("{}{habit:?}", self.kind.replace("usual", "")), bad_habit: Some(habit), ..self }
+        Self { bad_habit: Some(habit), ..self }
     }
 
     /// With takeovers by observation alone, or not.
@@ -167,8 +174,8 @@ impl Plan {
     }
 
     /// With a clock for each worker.
-    pub fn with_clocks(self, kind: &str, clocks: Vec<FakeClock>) -> Self {
-        Self { kind: kind.into(), clocks, ..self }
+    pub fn with_clocks(self, clocks: Vec<FakeClock>) -> Self {
+        Self { clocks, ..self }
     }
 }
 

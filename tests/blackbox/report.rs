@@ -40,7 +40,10 @@ impl Verdict {
     pub fn summary(&self) -> String {
         let first = self.violations.first().or(self.void.first()).map_or("clean", String::as_str);
         let (bad, void) = (self.violations.len(), self.void.len());
-        format!("{} seed {}: {bad} violations, {void} reasons why it is void: {first}\n  {}", self.name, self.seed, self.replay)
+        format!(
+            "{} seed {}: {bad} violations, {void} reasons why it is void: {first}\n  {}",
+            self.name, self.seed, self.replay
+        )
     }
 }
 

@@ -20,7 +20,11 @@ const GRAIN: Duration = Duration::from_millis(120);
 
 /// What a fault looks like, and the names that share it.
 const MARKS: [(&str, &str, &[&str]); 5] = [
-    ("#d62728", "answer lost, truncated or an error though applied", &["answer lost", "answer truncated", "applied, error answered"]),
+    (
+        "#d62728",
+        "answer lost, truncated or an error though applied",
+        &["answer lost", "answer truncated", "applied, error answered"],
+    ),
     ("#ff7f0e", "request lost or an error", &["request lost", "error answered"]),
     ("#9467bd", "held and then forwarded", &["request held", "reset, request held", "answer held"]),
     ("#1f77b4", "duplicated", &["duplicated", "duplicated late"]),
@@ -38,10 +42,23 @@ pub fn draw(ground: &Ground, plan: &Plan, evidence: &Evidence, verdict: &Verdict
     );
     picture.text(12.0, 22.0, "font-size='16' font-weight='bold'", &format!("{}, seed {}", verdict.name, plan.seed));
     let options = &plan.options;
-    let (terms, result) = (options.ttl_ms as f64 / 1000.0, if verdict.violations.is_empty() { "no violation".into() } else { format!("{} violations", verdict.violations.len()) });
+    let (terms, result) = (
+        options.ttl_ms as f64 / 1000.0,
+        if verdict.violations.is_empty() {
+            "no violation".into()
+        } else {
+            format!("{} violations", verdict.violations.len())
+        },
+    );
     let line = format!(
         "term {terms} s; {} grants, {} takeovers, {} stale writes refused; the unguarded counter lost {} of {}, the fenced one {} of {}; {result}",
-        verdict.grants, verdict.takeovers, verdict.stale_refused, verdict.unguarded.1, verdict.unguarded.0, verdict.fenced.1, verdict.fenced.0
+        verdict.grants,
+        verdict.takeovers,
+        verdict.stale_refused,
+        verdict.unguarded.1,
+        verdict.unguarded.0,
+        verdict.fenced.1,
+        verdict.fenced.0
     );
     picture.text(12.0, 42.0, "", &line);
     for worker in 0..plan.workers {
@@ -98,7 +115,9 @@ impl Picture {
 
     /// A fault that lasts.
     fn band(&mut self, fault: &Fault) {
-        let (Some(to), Some((_, colour))) = (fault.to, BANDS.iter().find(|(name, _)| *name == fault.name)) else { return };
+        let (Some(to), Some((_, colour))) = (fault.to, BANDS.iter().find(|(name, _)| *name == fault.name)) else {
+            return;
+        };
         let (x, y) = (self.x(fault.from), TOP + LANE * fault.worker as f64);
         let width = self.x(to) - x;
         self.rect(x, y + 6.0, width, LANE - 8.0, &format!("fill='{colour}'"));

@@ -108,7 +108,8 @@ fn unguarded(counters: &Counters) {
 
 /// Many short holds; each reads, thinks and writes several times.
 async fn count(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) = (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
+    let (chance, counters, mut pen) =
+        (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
     loop {
         let lease = acquire(leases, COUNTER, &chance, &mut pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
@@ -128,7 +129,8 @@ async fn count(assignment: &Assignment, leases: &Leases) {
 
 /// A few long holds, as of an elected leader.
 async fn lead(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) = (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
+    let (chance, counters, mut pen) =
+        (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
     let name = format!("{}.{}", assignment.worker, assignment.life);
     loop {
         let lease = acquire(leases, LEADER, &chance, &mut pen).await;

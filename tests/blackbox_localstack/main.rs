@@ -8,23 +8,33 @@ mod on_dynamodb;
 #[path = "../support/mod.rs"]
 mod support;
 
+use blackbox::Verdict;
 use on_dynamodb::{ground, plan, tables};
 use support::gateway::Gateway;
 
-const REPLAY: &str = "LEASEHOLD_BLACKBOX_SEEDS={seed} cargo test --features $STORES --test blackbox_localstack \
-                      nothing_is_violated -- --nocapture";
+/// As many as its gateway carries, which is a Python process.
+const AT_ONCE: usize = 2;
 
 #[test]
 fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
-    let gateway = Gateway::named_by("LEASEHOLD_LOCALSTACK_ENDPOINT");
-    let ground = ground("localstack", gateway.addr(), &gateway.table, REPLAY);
-    let plans: Vec<_> = blackbox::seeds(301..=302).into_iter().map(|seed| plan(&ground, seed)).collect();
-    tables(&ground, plans.len());
-    blackbox::assert_clean(&blackbox::run_all(&ground, plans));
+    blackbox::assert_clean(&run_seeds(&blackbox::seeds(301..=302)));
+}
+
+#[test]
+#[ignore = "the longer matrix: ten minutes"]
+fn nothing_is_violated_in_the_longer_matrix() {
+    blackbox::assert_clean(&blackbox::run_in_batches(&blackbox::seeds(303..=322), AT_ONCE, run_seeds));
 }
 
 /// Not a test: what a worker process runs.
 #[test]
 fn worker_process() {
     on_dynamodb::work_if_worker();
+}
+
+fn run_seeds(seeds: &[u64]) -> Vec<Verdict> {
+    let gateway = Gateway::named_by("LEASEHOLD_LOCALSTACK_ENDPOINT");
+    let ground = ground("localstack", gateway.addr(), &gateway.table, "blackbox_localstack");
+    tables(&ground, seeds.len());
+    blackbox::run_all(&ground, seeds.iter().map(|seed| plan(&ground, *seed)).collect())
 }

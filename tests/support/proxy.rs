@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::Client;
 use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::Request;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
