@@ -167,6 +167,11 @@ impl Plan {
         Self { bad_habit: Some(habit), ..self }
     }
 
+    /// Whether its workers are meant to be caught.
+    pub fn is_control(&self) -> bool {
+        self.broken.is_some() || self.bad_habit.is_some()
+    }
+
     /// With takeovers by observation alone, or not.
     pub fn observed_only(mut self, observed_only: bool) -> Self {
         self.options.observed_only = observed_only;
@@ -220,7 +225,7 @@ fn windows(
 fn blows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration) -> Vec<Blow> {
     let mut blows = Vec::new();
     let mut at = Duration::from_millis(chance.between(2500, 3500));
-    // The first three are of each kind, and certainly longer than a term.
+    // The first three are of each kind, and longer than a term; the first one hits somebody who holds for long.
     let first = chance.of(&[[What::Kill, What::Freeze, What::Partition], [What::Freeze, What::Partition, What::Kill]]);
     loop {
         let number = blows.len();
@@ -235,6 +240,7 @@ fn blows(chance: &Chance, workers: usize, heal: Duration, ttl: Duration) -> Vec<
             return blows;
         }
         let at_whom = match chance.between(0, 9) {
+            _ if number == 0 => Target::Holder(LEADER),
             0..=4 => Target::Holder(COUNTER),
             5..=6 => Target::Holder(LEADER),
             7 if what == What::Partition && number >= first.len() => Target::Everybody,
