@@ -1,6 +1,6 @@
 //! The worker processes of a run, each behind its own proxy.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use super::Ground;
 use super::plan::{FakeClock, Plan, What};
@@ -48,14 +48,14 @@ impl Member {
     }
 }
 
-pub fn start(ground: &Ground, plan: &Plan, folder: &PathBuf) -> Vec<Member> {
+pub fn start(ground: &Ground, plan: &Plan, folder: &Path) -> Vec<Member> {
     let make = |worker| {
         let proxy = Proxy::to(ground.upstream);
         let assignment = Assignment {
             worker,
             life: 0,
             seed: plan.seed,
-            folder: folder.clone(),
+            folder: folder.to_owned(),
             proxy: proxy.addr().to_string(),
             place: ground.place.clone(),
             options: plan.options.clone(),

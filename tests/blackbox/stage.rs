@@ -49,7 +49,7 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
     let evidence = Evidence { entries, faults, counters };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
     let verdict = judge::judge(&ground, plan, &evidence, &picture);
-    std::fs::write(&picture, timeline::draw(&ground, plan, &evidence, &verdict)).expect("the picture is written");
+    std::fs::write(&picture, timeline::draw(plan, &evidence, &verdict)).expect("the picture is written");
     verdict
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::Ground;
 use super::holds::{Hold, holds};
 use super::judge::Verdict;
 use super::plan::{LEASES, Plan};
@@ -32,26 +31,34 @@ const MARKS: [(&str, &str, &[&str]); 5] = [
 ];
 const BANDS: [(&str, &str); 3] = [("killed", "#e8a0a0"), ("frozen", "#a9cfee"), ("partitioned", "#d8d8d8")];
 
-pub fn draw(ground: &Ground, plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> String {
+pub fn draw(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> String {
     let scale = (WIDTH - LEFT - 20.0) / plan.length.as_secs_f64();
     let mut picture = Picture { svg: String::new(), scale };
-    let height = TOP + LANE * plan.workers as f64 + 84.0;
-    let _ = write!(
-        picture.svg,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>"#
-    );
-    picture.text(12.0, 22.0, "font-size='16' font-weight='bold'", &format!("{}, seed {}", verdict.name, plan.seed));
-    let options = &plan.options;
-    let (terms, result) = (
-        options.ttl_ms as f64 / 1000.0,
-        if verdict.violations.is_empty() {
-            "no violation".into()
-        } else {
-            format!("{} violations", verdict.violations.len())
-        },
-    );
-    let line = format!(
-        "term {terms} s; {} grants, {} takeovers, {} stale writes refused; the unguarded counter lost {} of {}, the fenced one {} of {}; {result}",
+    let bottom = TOP + LANE * plan.workers as f64;
+    picture.head(bottom + 84.0, &format!("{}, seed {}", verdict.name, plan.seed), &summary(verdict));
+    for worker in 0..plan.workers {
+        picture.lane(worker, plan.length);
+        evidence.faults.iter().filter(|fault| fault.worker == worker).for_each(|fault| picture.band(fault));
+    }
+    picture.seconds(plan.length, bottom);
+    for hold in holds(&evidence.entries) {
+        picture.bar(&hold);
+    }
+    picture.marks(&evidence.faults);
+    picture.legend(bottom + 32.0);
+    picture.svg.push_str("</svg>\n");
+    picture.svg
+}
+
+fn summary(verdict: &Verdict) -> String {
+    let violations = match verdict.violations.len() {
+        0 => "no violation".to_owned(),
+        some => format!("{some} violations"),
+    };
+    format!(
+        "term {} s; {} grants, {} takeovers, {} stale writes refused; the unguarded counter lost {} of {}, the fenced \
+         one {} of {}; {violations}",
+        verdict.options.ttl_ms as f64 / 1000.0,
         verdict.grants,
         verdict.takeovers,
         verdict.stale_refused,
@@ -59,21 +66,7 @@ pub fn draw(ground: &Ground, plan: &Plan, evidence: &Evidence, verdict: &Verdict
         verdict.unguarded.0,
         verdict.fenced.1,
         verdict.fenced.0
-    );
-    picture.text(12.0, 42.0, "", &line);
-    for worker in 0..plan.workers {
-        picture.lane(worker, plan.length);
-        evidence.faults.iter().filter(|fault| fault.worker == worker).for_each(|fault| picture.band(fault));
-    }
-    picture.seconds(plan.length, height - 84.0);
-    for hold in holds(&evidence.entries) {
-        picture.bar(&hold);
-    }
-    picture.marks(&evidence.faults);
-    picture.legend(height - 52.0);
-    let _ = ground;
-    picture.svg.push_str("</svg>\n");
-    picture.svg
+    )
 }
 
 struct Picture {
@@ -82,16 +75,25 @@ struct Picture {
 }
 
 impl Picture {
+    fn head(&mut self, height: f64, title: &str, summary: &str) {
+        let size = format!("viewBox='0 0 {WIDTH} {height}'");
+        let style = "font-family='sans-serif' font-size='11'";
+        let _ = writeln!(self.svg, "<svg xmlns='http://www.w3.org/2000/svg' {size} {style}>");
+        self.rect(0.0, 0.0, WIDTH, height, "fill='white'");
+        self.text(12.0, 22.0, "font-size='16' font-weight='bold'", title);
+        self.text(12.0, 42.0, "", summary);
+    }
+
     fn x(&self, at: Duration) -> f64 {
         LEFT + at.as_secs_f64() * self.scale
     }
 
     fn text(&mut self, x: f64, y: f64, style: &str, text: &str) {
-        let _ = write!(self.svg, "<text x='{x:.0}' y='{y:.0}' {style}>{text}</text>\n");
+        let _ = writeln!(self.svg, "<text x='{x:.0}' y='{y:.0}' {style}>{text}</text>");
     }
 
     fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, style: &str) {
-        let _ = write!(self.svg, "<rect x='{x:.1}' y='{y:.0}' width='{width:.1}' height='{height:.0}' {style}/>\n");
+        let _ = writeln!(self.svg, "<rect x='{x:.1}' y='{y:.0}' width='{width:.1}' height='{height:.0}' {style}/>");
     }
 
     fn lane(&mut self, worker: usize, length: Duration) {
@@ -108,7 +110,7 @@ impl Picture {
     fn seconds(&mut self, length: Duration, bottom: f64) {
         for second in (0..=length.as_secs()).step_by(5) {
             let x = self.x(Duration::from_secs(second));
-            let _ = write!(self.svg, "<path d='M{x:.1} {TOP}V{bottom}' stroke='#ccc' stroke-width='.6'/>\n");
+            let _ = writeln!(self.svg, "<path d='M{x:.1} {TOP}V{bottom}' stroke='#ccc' stroke-width='.6'/>");
             self.text(x - 6.0, bottom + 14.0, "fill='#555'", &format!("{second} s"));
         }
     }
