@@ -11,6 +11,7 @@ pub mod acquire;
 pub mod broken;
 pub mod cleanup;
 pub mod hold;
+pub mod majority;
 pub mod observer;
 pub mod payload;
 pub mod record;

@@ -51,6 +51,8 @@ struct Shared {
     keys: Keys,
     retention_s: Option<u64>,
     identity: String,
+    /// Whether it is one region's copy of an eventually consistent global table.
+    replica: bool,
 }
 
 /// A conditional write's end, with what was found where it was refused.
@@ -102,7 +104,8 @@ impl DynamoDbStore {
 #[async_trait]
 impl Store for DynamoDbStore {
     fn describe(&self) -> Description {
-        Description { has_store_time: true, ..Description::new(KIND, self.shared.identity.clone()) }
+        let Shared { identity, replica, .. } = &*self.shared;
+        Description { has_store_time: true, replica: *replica, ..Description::new(KIND, identity.clone()) }
     }
 
     async fn claim(&self, claim: &Claim) -> Answer<Claimed> {
@@ -169,16 +172,16 @@ impl Store for DynamoDbStore {
     }
 
     fn isolated(&self) -> Option<Arc<dyn Store>> {
-        let Shared { link, keys, retention_s, identity } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, replica } = &*self.shared;
         let (keys, retention_s, identity) = (keys.clone(), *retention_s, identity.clone());
-        let shared = Shared { link: link.isolated(), keys, retention_s, identity };
+        let shared = Shared { link: link.isolated(), keys, retention_s, identity, replica: *replica };
         Some(Arc::new(Self { shared: Arc::new(shared) }))
     }
 }
 
 impl fmt::Debug for DynamoDbStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { link, keys, retention_s, identity } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, .. } = &*self.shared;
         f.debug_struct("DynamoDbStore")
             .field("table", &link.place.table)
             .field("keys", keys)

@@ -103,10 +103,11 @@ impl DynamoDbStoreBuilder {
             let found = link.describe().await.map_err(hint)?.value;
             let keys = options.verified(&link, &found)?;
             let identity = identity(&found).unwrap_or_else(|| unverified_identity(&link));
-            Ok((keys, identity))
+            let replica = matches!(consistency(&found), Consistency::Eventual);
+            Ok((keys, identity, replica))
         };
-        let (keys, identity) = opened.await.map_err(opening)?;
-        Ok(options.store(link, keys, identity))
+        let (keys, identity, replica) = opened.await.map_err(opening)?;
+        Ok(options.store(link, keys, identity, replica))
     }
 
     /// Uses the table without looking at it: for functions that may not, or have no time to, call
@@ -127,7 +128,9 @@ impl DynamoDbStoreBuilder {
         let keys = Keys { partition, sort: options.sort_key.clone() };
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
-        Ok(options.store(link, keys, identity))
+        // A region that is pinned is that of a global table, and of which kind nobody has looked.
+        let replica = options.home_region.is_some();
+        Ok(options.store(link, keys, identity, replica))
     }
 }
 
@@ -201,7 +204,7 @@ impl Options {
         Ok(Keys { partition, sort: self.sort_key.clone() })
     }
 
-    fn store(self, link: Link, keys: Keys, identity: String) -> DynamoDbStore {
+    fn store(self, link: Link, keys: Keys, identity: String, replica: bool) -> DynamoDbStore {
         // Two constants in one table are two sets of leases.
         let identity = match &keys.sort {
             Some(SortKey::Constant { attribute, value }) => format!("{identity}#{attribute}={value}"),
@@ -209,7 +212,7 @@ impl Options {
             None => identity,
         };
         let retention_s = self.retention.map(|retention| retention.as_secs());
-        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity }) }
+        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity, replica }) }
     }
 }
 
