@@ -1,6 +1,6 @@
 //! What came of a release, a clean-up, a closing, a revocation or an ask that was sent to several members.
 
-use super::shown::merged;
+use super::shown::{as_shown, merged};
 use super::{Seen, quorum};
 use crate::protocol::broken::Broken;
 use crate::types::{Standing, View};
@@ -113,10 +113,13 @@ impl Ending {
         }
         // A late copy of the claim could still be accepted there.
         let open = self.refusals().find(|view| !is_shut_to(view, token));
-        match open {
-            Some(view) => Ended::Refused(view.clone()),
-            None if self.number(&Heard::Accepted) > 0 || self.asked_nobody() => Ended::Accepted,
-            None => Ended::Refused(self.shown()),
+        if let Some(view) = open {
+            return Ended::Refused(as_shown(view.clone()));
+        }
+        let (accepted, shown) = (self.number(&Heard::Accepted), self.shown());
+        match accepted > self.refusals().count() || self.asked_nobody() {
+            false if accepted == 0 || shown.token() >= token => Ended::Refused(shown),
+            _ => Ended::Accepted,
         }
     }
 

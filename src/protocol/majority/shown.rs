@@ -81,10 +81,18 @@ fn unreadable(seen: &[Option<Seen>]) -> Option<View> {
     (all.clone().count() >= quorum(seen.len())).then(|| all.next().map(|seen| seen.view.clone())).flatten()
 }
 
-/// The record with the highest token, and of these the newest version.
+/// The record with the highest token, and of these the newest version; where members differ in what changes neither,
+/// what most of them show.
 fn best(seen: &[Option<Seen>], is: impl Fn(&Record) -> bool) -> Option<&Record> {
-    let records = seen.iter().flatten().filter_map(|seen| seen.view.record.as_ref());
-    records.filter(|record| is(record)).max_by_key(|record| (record.token, record.version, record.data.is_some()))
+    let records: Vec<&Record> = seen.iter().flatten().filter_map(|seen| seen.view.record.as_ref()).collect();
+    let rank = |record: &Record| (record.token, record.version);
+    let highest = records.iter().filter(|record| is(record)).map(|record| rank(record)).max()?;
+    let tied = || records.iter().copied().filter(|record| is(record) && rank(record) == highest);
+    let alike = |one: &Record| {
+        let own = without_the_members_own(one.clone());
+        tied().filter(|other| without_the_members_own((*other).clone()) == own).count()
+    };
+    tied().max_by_key(|record| alike(record))
 }
 
 /// With the highest token that any member shows: the next proposal has to be above all.
