@@ -30,6 +30,7 @@ impl Team {
         let limit = self.limit(None);
         self.ensure_pinned(limit).await?;
         let look = self.look(name, &self.known.names.of(name), None, limit).await?;
+        self.same_list(&look.seen)?;
         Ok(Timed::undated(shown::merged(&look.seen)))
     }
 
