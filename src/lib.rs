@@ -212,6 +212,11 @@ struct TestingYourCode;
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
 
+/// The majority of `docs/multi-region.md`, which is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/multi-region.md")]
+struct MultiRegion;
+
 /// The runbook of `docs/operations.md`, which is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/operations.md")]

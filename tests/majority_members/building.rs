@@ -234,6 +234,37 @@ async fn a_claim_with_a_member_list_of_its_own_is_invalid() {
     assert_eq!(ground.record(0, "job").await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_list_of_members_is_changed_with_tokens_above_the_old_ones_and_the_outcomes_kept() {
+    let ground = Ground::new().await;
+    let a = ground.client(1);
+    let free = a.acquire("job").await.unwrap();
+    let token = free.token();
+    free.release().await.unwrap();
+    a.acquire("done").await.unwrap().close(TTL, leasehold::Data::new(b"outcome")).await.unwrap();
+    let dead = a.acquire("dead").await.unwrap();
+    settle().await;
+    a.shutdown(Duration::from_secs(1)).await.unwrap();
+    drop(dead);
+    // One store leaves the list and another one takes its place.
+    let mut members = ground.members[..2].to_vec();
+    members.extend_from_slice(&Ground::others_bare().members[..1]);
+    members.sort_by_key(|member| member.describe().identity);
+    let next = Ground { clock: ground.clock.clone(), members };
+    let error = next.client(2).try_acquire("job").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Misconfigured, "not before it was moved");
+    assert_eq!(next.store(3).move_from(&ground.store(4)).await.unwrap(), 3);
+    next.store(3).set_up_again().await.unwrap();
+    let b = next.client(5);
+    let lease = b.acquire("job").await.unwrap();
+    assert!(lease.token() > token);
+    let Attempt::Held(by) = b.try_acquire("done").await.unwrap() else { panic!("it is closed") };
+    assert_eq!((by.is_closed(), by.data()), (true, Some(&b"outcome"[..])));
+    assert!(b.try_acquire("dead").await.unwrap().acquired().is_some());
+    // A client with the old list is told so.
+    assert_eq!(ground.client(6).try_acquire("job").await.unwrap_err().kind(), ErrorKind::Misconfigured);
+}
+
 async fn wipe(ground: &Ground, member: usize) {
     for name in [MARK, "job", "other"] {
         ground.members[member].inner().delete(name);

@@ -36,6 +36,10 @@ impl Ground {
         ground
     }
 
+    pub(crate) fn others_bare() -> Self {
+        Self::of(300..303)
+    }
+
     /// The same, not set up.
     pub(crate) fn bare(members: u64) -> Self {
         Self::of(100..100 + members)

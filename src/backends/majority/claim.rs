@@ -14,7 +14,7 @@ use crate::protocol::hold::expires_at;
 use crate::protocol::majority::ending::{Ending, Kind};
 use crate::protocol::majority::plan::{Plan, Proposed, plan};
 use crate::protocol::majority::tally::{Count, Reply, Tally};
-use crate::protocol::majority::{Seen, in_time, rules, shown};
+use crate::protocol::majority::{Seen, in_time, quorum, rules, shown};
 use crate::types::{
     Answer, Applied, Claim, Claimed, Expect, FencingToken, Record, Stamp, StoreError, StoreErrorKind, Timed, View,
 };
@@ -29,6 +29,8 @@ type Claiming = (Reply, Option<View>);
 struct Missed {
     /// Whether members were got, or others were in the way.
     split: bool,
+    /// Whether it was for want of answers only, or they came too late.
+    unanswered: bool,
     seen: Vec<Option<Seen>>,
 }
 
@@ -55,6 +57,11 @@ impl Team {
             self.give_back(claim, &granted, limit).await?;
             seen
         };
+        if missed.unanswered {
+            // Given back: nothing of it can arrive any more.
+            let why = "no majority of the members has accepted the claim in time; it was given back";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, Applied::No, why));
+        }
         if missed.split {
             self.pause_after(watched.split(), claim.ttl_ms).await;
         }
@@ -70,7 +77,7 @@ impl Team {
         look: &Look,
         begun: &Stamp,
     ) -> Option<Missed> {
-        let mut missed = Missed { split: false, seen: look.seen.clone() };
+        let mut missed = Missed { split: false, unanswered: false, seen: look.seen.clone() };
         if granted.with(|trail| trail.is_burnt()) {
             return Some(missed);
         }
@@ -98,6 +105,7 @@ impl Team {
             }
         }
         missed.split = tally.number(Reply::Accepted) + tally.number(Reply::Refused) > 0;
+        missed.unanswered = tally.number(Reply::Accepted) + tally.number(Reply::Unknown) >= quorum(self.size());
         let elapsed = self.clock.stamp().longest_since(begun);
         if tally.count() != Count::Reached || !in_time(elapsed, &rules(self.clocks, claim.ttl_ms, false)) {
             return Some(missed);

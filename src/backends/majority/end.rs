@@ -51,7 +51,10 @@ impl Team {
         };
         match self.known.grants.get(vacate.grant, self.clock.stamp()) {
             // A grant of this process is burnt, so that no late copy of its claim is accepted.
-            Some(granted) if vacate.close.is_some() => (kind, granted.with(|trail| trail.close()), true),
+            Some(granted) if vacate.close.is_some() => {
+                let (to, burn) = granted.with(|trail| trail.close());
+                (kind, to, burn)
+            }
             Some(granted) => (kind, granted.with(|trail| trail.burn()), true),
             // Of another nothing is known: what was asked for, everywhere.
             None => (kind, (0..self.size()).collect(), vacate.burn),

@@ -153,6 +153,16 @@ impl Team {
 
     async fn list_of(&self, member: usize, prefix: &str, limit: Duration) -> Result<ListPage, StoreError> {
         self.ensure_fit(member, None, limit).await?;
+        self.list_pages(member, prefix, limit).await
+    }
+
+    /// All pages of one member.
+    pub(super) async fn list_pages(
+        &self,
+        member: usize,
+        prefix: &str,
+        limit: Duration,
+    ) -> Result<ListPage, StoreError> {
         let store = &self.members[member].store;
         let mut all = ListPage { leases: Vec::new(), skipped: 0, next: None };
         let mut page: Option<Page> = None;
@@ -167,7 +177,8 @@ impl Team {
         }
     }
 
-    fn merge(&self, found: Vec<Option<Vec<Listed>>>) -> Vec<Listed> {
+    /// What each member has of each name: absent where one that has answered has none.
+    pub(super) fn by_name(&self, found: Vec<Option<Vec<Listed>>>) -> BTreeMap<Name, Vec<Option<View>>> {
         let answered: Vec<bool> = found.iter().map(Option::is_some).collect();
         let nothing = || answered.iter().map(|answered| answered.then(View::absent)).collect::<Vec<_>>();
         let mut names: BTreeMap<Name, Vec<Option<View>>> = BTreeMap::new();
@@ -176,6 +187,11 @@ impl Team {
                 names.entry(name).or_insert_with(nothing)[member] = Some(view);
             }
         }
+        names
+    }
+
+    fn merge(&self, found: Vec<Option<Vec<Listed>>>) -> Vec<Listed> {
+        let names = self.by_name(found);
         let now = self.clock.stamp();
         let listed = names.into_iter().map(|(name, views)| {
             // A look that leaves nothing behind.

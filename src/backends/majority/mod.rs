@@ -9,6 +9,7 @@ mod error;
 mod grants;
 mod look;
 mod member;
+mod move_list;
 mod names;
 mod renew;
 mod round;
@@ -36,6 +37,8 @@ use crate::types::{
 
 /// The longest that a request to one member goes on, however long the term.
 const LONGEST_REQUEST: Duration = Duration::from_secs(10);
+/// How long it may take at least, however short the term: its client waits as long as it likes.
+const SHORTEST_REQUEST: Duration = Duration::from_millis(500);
 
 /// A store made of three or five stores, any mix of them. Clones share one way to the members.
 ///
@@ -93,7 +96,7 @@ impl Team {
 
     /// How long one request may take, for a lease of this term: less than what its client waits for the whole call.
     fn limit(&self, ttl_ms: Option<u64>) -> Duration {
-        let of_term = ttl_ms.map_or(LONGEST_REQUEST, |ms| Duration::from_millis(ms / 8).min(LONGEST_REQUEST));
+        let of_term = ttl_ms.map_or(LONGEST_REQUEST, |ms| Duration::from_millis(ms / 8).clamp(SHORTEST_REQUEST, LONGEST_REQUEST));
         self.wait_for_all.map_or(of_term, |limit| limit.min(of_term))
     }
 }

@@ -20,8 +20,8 @@ impl MajorityStore {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when a majority of the members have their marks and another has not: it was wiped, or it
-    /// is new. The procedure in `docs/multi-region.md` brings it in: [`set_up_again`](Self::set_up_again) is its last
-    /// step. [`ErrorKind::Misconfigured`] when a store has the mark of another majority. Else as of the stores: all of
+    /// is new. The procedure in `docs/multi-region.md` brings it in, with [`move_from`](Self::move_from) and
+    /// [`set_up_again`](Self::set_up_again). [`ErrorKind::Misconfigured`] when a store has the mark of another majority. Else as of the stores: all of
     /// them have to answer.
     ///
     /// # Cancel safety
@@ -127,7 +127,7 @@ impl Team {
         (0..self.size()).map(|_| self.clock.random()).collect()
     }
 
-    fn unmarked(&self, member: usize, error: StoreError) -> Error {
+    pub(super) fn unmarked(&self, member: usize, error: StoreError) -> Error {
         let about = &self.members[member].about;
         let message = format!("the member {}: {}", about.identity, error.message);
         let error = StoreError { message, ..error };
@@ -139,6 +139,6 @@ fn is_of(mark: &Mark, roster: &[u128], member: usize) -> bool {
     mark.roster == roster && roster.get(member) == Some(&mark.own)
 }
 
-fn failed(kind: ErrorKind, why: impl Into<String>) -> Error {
+pub(super) fn failed(kind: ErrorKind, why: impl Into<String>) -> Error {
     Error::new(kind, Operation::Open, why).on("majority")
 }

@@ -97,6 +97,7 @@ impl Ending {
         let answered = self.replies.len() - self.number(&Heard::Waiting) - self.number(&Heard::Unknown);
         let accepted = self.number(&Heard::Accepted) > 0 || self.asked_nobody();
         match answered >= self.quorum() {
+            true if self.refusals().count() >= self.quorum() => Ended::Refused(self.shown()),
             true if accepted => Ended::Accepted,
             _ if self.number(&Heard::Waiting) > 0 => Ended::Open,
             true => Ended::Refused(self.shown()),

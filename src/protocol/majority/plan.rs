@@ -79,6 +79,9 @@ fn proposed(expect: &Expect, token: u64, grant: Grant, seen: Option<&Seen>) -> P
     }
     match (expect, &seen.judgement) {
         (Expect::Handed(handed), _) if seen.view.grant() == Some(*handed) => Proposed::Claim(Expect::Handed(*handed)),
+        (Expect::Handed(_), _) if Broken::MajorityResumeWithoutGate.on() => {
+            member_version(seen).map_or(Proposed::Claim(Expect::Vacant), |own| Proposed::Claim(Expect::Expired(own)))
+        }
         (_, Judgement::Claimable(own)) => Proposed::Claim(own.clone()),
         _ => Proposed::Nothing,
     }

@@ -70,7 +70,7 @@ impl Renewal {
     }
 
     /// A member that lacked the grant has been joined again. It never counts in this call: what the member now carries
-    /// has a term of its own, from the rejoin, and version 1, which a late copy may bring again.
+    /// has version 1, so that an older renewal that comes late is accepted over it, with the older end of its term.
     pub fn rejoined(&mut self, member: usize) {
         if Broken::MajorityRejoinCounts.on() {
             self.replies[member] = Heard::Accepted;

@@ -73,10 +73,11 @@ impl Trail {
         (0..self.members.len()).filter(|member| self.may_carry(*member)).collect()
     }
 
-    /// The same, where an outcome is left: it goes to all members.
-    pub fn close(&mut self) -> Vec<usize> {
-        let some = self.burn();
-        if Broken::MajorityClosingWithoutBurn.on() { some } else { (0..self.members.len()).collect() }
+    /// The same, where an outcome is left: it goes to all members, and as a burn, so that no late copy of a claim is
+    /// accepted after it.
+    pub fn close(&mut self) -> (Vec<usize>, bool) {
+        self.burnt = true;
+        ((0..self.members.len()).collect(), !Broken::MajorityClosingWithoutBurn.on())
     }
 
     /// Where to clean up right after a grant: nowhere. A claim without an answer may be the one that counts later.
@@ -137,6 +138,6 @@ mod tests {
         assert!(trail.send_claim(0) && trail.send_claim(1));
         trail.claim_accepted(0);
         assert_eq!(trail.clean_up_after_grant(), [0; 0]);
-        assert_eq!(trail.close(), [0, 1, 2]);
+        assert_eq!(trail.close(), (vec![0, 1, 2], true));
     }
 }
