@@ -44,7 +44,11 @@ fn a_replica_a_store_that_is_not_linearizable_and_a_majority_are_no_members() {
     let odd = |change: fn(&mut Description)| Arc::new(Odd(MemoryStore::new(), change));
     refused(with(odd(|about| about.replica = true)), ErrorKind::Misconfigured, "replica");
     refused(with(odd(|about| about.linearizable = false)), ErrorKind::Misconfigured, "linearizable");
-    refused(with(odd(|about| about.ttl = Duration::from_secs(90_000)..=Duration::from_secs(90_001))), ErrorKind::Invalid, "no term");
+    refused(
+        with(odd(|about| about.ttl = Duration::from_secs(90_000)..=Duration::from_secs(90_001))),
+        ErrorKind::Invalid,
+        "no term",
+    );
     let inner = MajorityStore::new([MemoryStore::new(), MemoryStore::new(), MemoryStore::new()]).unwrap();
     refused(with(Arc::new(inner)), ErrorKind::Invalid, "majority");
 }

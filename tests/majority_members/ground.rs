@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use leasehold::majority::{MajorityStore, MajorityStoreBuilder};
 use leasehold::testing::TestClock;
-use leasehold::{
-    Claim, Clock, Expect, Grant, Leases, MemoryStore, Name, Record, Renew, Store, Vacate, View,
-};
+use leasehold::{Claim, Clock, Expect, Grant, Leases, MemoryStore, Name, Record, Renew, Store, Vacate, View};
 
 pub(crate) use crate::support::scripted::{Fault, Scripted, TTL, Verb};
 

@@ -102,9 +102,8 @@ async fn late_answers_and_copies_of_renewals_change_nothing() {
     let ground = Ground::new().await;
     let a = ground.client(1);
     let lease = a.acquire("job").await.unwrap();
-    for (member, fault) in [Fault::AnswerLate(ATTEMPT * 2), Fault::Twice(TTL / 2), Fault::ApplyLate(TTL / 2)]
-        .into_iter()
-        .enumerate()
+    for (member, fault) in
+        [Fault::AnswerLate(ATTEMPT * 2), Fault::Twice(TTL / 2), Fault::ApplyLate(TTL / 2)].into_iter().enumerate()
     {
         ground.members[member].on(Verb::Renew).times(4).fault(fault);
     }

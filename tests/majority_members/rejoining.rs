@@ -132,12 +132,16 @@ async fn a_hand_over_is_resumed_once_and_only_where_a_majority_shows_its_grant()
     assert!(next.token() > token && next.held().is_held());
     assert_eq!(resume().await.unwrap_err().kind(), ErrorKind::Refused);
     // A minority that still shows a handed grant is not enough, and nothing is sent.
-    let (store, claim) = (ground.store(3), leasehold::Claim { name: leasehold::Name::new("other").unwrap(), ..ground.claim(5, Expect::Vacant) });
+    let (store, claim) = (
+        ground.store(3),
+        leasehold::Claim { name: leasehold::Name::new("other").unwrap(), ..ground.claim(5, Expect::Vacant) },
+    );
     assert_eq!(store.claim(&claim).await.unwrap().value, Claimed::Granted);
     settle().await;
     ground.members[0].inner().delete("other");
     ground.members[1].inner().delete("other");
-    let resumed = leasehold::Claim { token: 9, grant: Grant::from_bits(3), expect: Expect::Handed(claim.grant), ..claim.clone() };
+    let resumed =
+        leasehold::Claim { token: 9, grant: Grant::from_bits(3), expect: Expect::Handed(claim.grant), ..claim.clone() };
     ground.members.iter().for_each(|member| member.forget_calls());
     assert!(matches!(ground.store(4).claim(&resumed).await.unwrap().value, Claimed::Refused(_)));
     assert!(ground.members.iter().all(|member| member.count(Verb::Claim) == 0));

@@ -52,10 +52,14 @@ async fn a_split_leaves_no_member_locked() {
     ground.members[0].on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(5)));
     ground.members[1].on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(5)));
     let (mine, theirs) = (rival(claim.token), rival(claim.token + 1));
-    let claiming = { let (store, mine) = (store.clone(), mine.clone()); tokio::spawn(async move { store.claim(&mine).await }) };
+    let claiming = {
+        let (store, mine) = (store.clone(), mine.clone());
+        tokio::spawn(async move { store.claim(&mine).await })
+    };
     tokio::time::sleep(Duration::from_millis(2)).await;
     for member in &ground.members[..2] {
-        let set = leasehold::MemberSet(u64::from_str_radix(&store.describe().identity["majority:".len()..], 16).unwrap());
+        let set =
+            leasehold::MemberSet(u64::from_str_radix(&store.describe().identity["majority:".len()..], 16).unwrap());
         let theirs = Claim { set: Some(set), ..theirs.clone() };
         assert_eq!(member.inner().claim(&theirs).await.unwrap().value, Claimed::Granted);
     }

@@ -35,10 +35,10 @@ impl Refutation {
     fn survives(self) -> Option<Broken> {
         let _guard = self.broken.switch_on();
         let found = HasDiscoveries::AnyOf(BTreeSet::from([self.does.name()]));
-        let checker =
-            Model::new(self.setup).checker().finish_when(found).target_state_count(ENOUGH).spawn_bfs().join();
+        let checker = Model::new(self.setup).checker().finish_when(found).target_state_count(ENOUGH).spawn_bfs().join();
         let path = checker.discovery(self.does.name());
-        let steps = path.as_ref().map_or("none found".into(), |path| (path.clone().into_states().len() - 1).to_string());
+        let steps =
+            path.as_ref().map_or("none found".into(), |path| (path.clone().into_states().len() - 1).to_string());
         println!("| {:?} | {:?} | {steps} | {} |", self.broken, self.does, checker.unique_state_count());
         if std::env::var_os("LEASEHOLD_TRACES").is_some() {
             path.iter().for_each(|path| print_trace(&path.clone().into_actions()));
@@ -86,6 +86,8 @@ fn late_rival(renewals: u8, give_ups: u8) -> Setup {
         s.ticks = 4;
         s.rival_from = 4;
         s.renewals = renewals;
+        // One step more than the longest way to its harm.
+        s.depth = Some(17);
         s.left = Left { give_ups, ..Left::default() };
     })
 }

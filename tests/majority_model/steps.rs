@@ -11,10 +11,10 @@ use leasehold::protocol::rules::{Clocks, Ratio};
 use leasehold::protocol::store_time::StoreTime;
 use leasehold::{Claim, Close, Expect, Grant, Renew, Sample, Stamp, Standing, Vacate};
 
-use crate::{Model, Witness};
 use crate::ghosts::Harm;
 use crate::members::Answer;
 use crate::world::{Body, Claiming, Client, Closing, Holding, MEMBERS, Mine, Request, Stage, World};
+use crate::{Model, Witness};
 
 /// Clocks that run alike; what is watched is watched for exactly its term.
 const CLOCKS: Clocks = Clocks {
@@ -115,10 +115,19 @@ impl Model {
         let renewals = self.setup.renewals;
         let clean_up = mine.trail.clean_up_after_grant();
         let burn = self.vacate(&mine, true, None);
-        world.clients[c].stage = Stage::Holding(Holding { mine, since: begun, version: 1, renewals, renewal: None, joined: false, lost: false });
+        world.clients[c].stage = Stage::Holding(Holding {
+            mine,
+            since: begun,
+            version: 1,
+            renewals,
+            renewal: None,
+            joined: false,
+            lost: false,
+        });
         // Nobody waits for it.
         let call = u8::MAX;
-        let burns = clean_up.into_iter().map(|member| Request { client: c, member, call, heard: false, body: burn.clone() });
+        let burns =
+            clean_up.into_iter().map(|member| Request { client: c, member, call, heard: false, body: burn.clone() });
         world.network.extend(burns);
     }
 
@@ -155,7 +164,8 @@ impl Model {
         let call = client.call;
         let ending = Ending::new(kind, MEMBERS, &to);
         client.stage = Stage::Ending(Closing { mine, ending, closing });
-        let requests = to.into_iter().map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
+        let requests =
+            to.into_iter().map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
         world.network.extend(requests);
         self.count_end(world, c);
     }
@@ -187,8 +197,17 @@ impl Model {
         let (call, Mine { grant, token, .. }) = (client.call, holding.mine.clone());
         holding.renewal = Some((Renewal::new(token, grant, MEMBERS), now));
         let version = holding.version;
-        let renew =
-            Renew { name, token, grant, version, ttl_ms, expires_at_ms: self.end_of(now), holder: None, data: None, set: None };
+        let renew = Renew {
+            name,
+            token,
+            grant,
+            version,
+            ttl_ms,
+            expires_at_ms: self.end_of(now),
+            holder: None,
+            data: None,
+            set: None,
+        };
         let body = Body::Renew(renew);
         let requests = (0..MEMBERS).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
         world.network.extend(requests);

@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     pub(crate) dated: bool,
     /// The second client begins at this tick.
     pub(crate) rival_from: u64,
+    /// Explored to this depth, breadth first; to its end where none is given.
+    pub(crate) depth: Option<usize>,
     pub(crate) left: Left,
 }
 
@@ -45,7 +47,19 @@ pub(crate) struct Left {
 impl Setup {
     pub(crate) fn new(title: &'static str) -> Self {
         let left = Left::default();
-        Self { title, ttl: 2, ticks: 3, attempts: [1, 1], renewals: 0, release: false, closing: false, dated: false, rival_from: 0, left }
+        Self {
+            title,
+            ttl: 2,
+            ticks: 3,
+            attempts: [1, 1],
+            renewals: 0,
+            release: false,
+            closing: false,
+            dated: false,
+            rival_from: 0,
+            depth: None,
+            left,
+        }
     }
 
     pub(crate) fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {

@@ -4,7 +4,9 @@ use leasehold::protocol::acquire::{Acquire, At, Dice, Event, Goal, Next, Outcome
 use leasehold::protocol::cleanup::{Cleanup, Debt, Settlement};
 use leasehold::protocol::hold::{Due, Loss, RenewalAnswer, State};
 use leasehold::protocol::release::{Release, Released};
-use leasehold::{Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, TokenFloor, Vacate, Vacated};
+use leasehold::{
+    Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, TokenFloor, Vacate, Vacated,
+};
 
 use crate::Model;
 use crate::monitor::Witness;

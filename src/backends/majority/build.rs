@@ -91,8 +91,11 @@ impl MajorityStoreBuilder {
         let identities: Vec<_> = members.iter().map(|member| member.about.identity.clone()).collect();
         let set = member_set(&identities);
         let about = describe(&members, set, self.wait_for_all.is_none())?;
-        let known =
-            Known { roster: Mutex::default(), names: super::Names::new(members.len()), grants: super::Grants::default() };
+        let known = Known {
+            roster: Mutex::default(),
+            names: super::Names::new(members.len()),
+            grants: super::Grants::default(),
+        };
         let (clocks, clock) = (Clocks::of_machines(RHO_PERCENT), self.clock);
         let team = Team { members, about, set, clock, clocks, wait_for_all: self.wait_for_all, known: Arc::new(known) };
         Ok(MajorityStore { team: Arc::new(team) })
@@ -101,7 +104,8 @@ impl MajorityStoreBuilder {
 
 fn check(members: &[Member]) -> Result<(), Error> {
     if !matches!(members.len(), 3 | 5) {
-        let why = format!("a majority has three or five members, not {}: an even number survives no more", members.len());
+        let why =
+            format!("a majority has three or five members, not {}: an even number survives no more", members.len());
         return Err(error(ErrorKind::Invalid, why));
     }
     if let Some(twice) = members.windows(2).find(|pair| pair[0].about.identity == pair[1].about.identity) {

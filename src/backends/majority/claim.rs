@@ -146,9 +146,11 @@ impl Team {
                 seen[member] = Some(Seen::unwatched(view));
             }
         }
-        (0..self.size()).filter(|m| tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>().into_iter().for_each(|member| {
-            tally.hear(member, Reply::Unknown); // Its task has ended without an answer.
-        });
+        (0..self.size()).filter(|m| tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>().into_iter().for_each(
+            |member| {
+                tally.hear(member, Reply::Unknown); // Its task has ended without an answer.
+            },
+        );
     }
 
     /// One claim to one member, a rejoin too. Its trail is kept whatever becomes of the caller.
@@ -173,8 +175,7 @@ impl Team {
                 Claimed::Granted => {
                     granted.with(|trail| trail.claim_accepted(member));
                     self.watch_own(member, &claim, watched, &heard.received);
-                    let agrees =
-                        self.agrees(expires_at_ms, Some(&(now, basis)), heard.sample, &heard.received, &rules);
+                    let agrees = self.agrees(expires_at_ms, Some(&(now, basis)), heard.sample, &heard.received, &rules);
                     (if agrees { Reply::Accepted } else { Reply::Unknown }, None)
                 }
                 Claimed::Refused(view) => {
@@ -221,7 +222,12 @@ impl Team {
     }
 
     /// Burns the claim wherever it may have arrived. From here on nothing of the grant is sent any more.
-    async fn give_back(self: &Arc<Self>, claim: &Claim, granted: &Arc<Granted>, limit: Duration) -> Result<(), StoreError> {
+    async fn give_back(
+        self: &Arc<Self>,
+        claim: &Claim,
+        granted: &Arc<Granted>,
+        limit: Duration,
+    ) -> Result<(), StoreError> {
         let to = granted.with(|trail| trail.burn());
         if to.is_empty() {
             return Ok(());

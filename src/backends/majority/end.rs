@@ -100,7 +100,8 @@ impl Team {
         let late_ms = self.late_ms(member);
         let until = |close: Close| Close { until_ms: late_ms.map(|now| now.saturating_add(close.for_ms)), ..close };
         let vacate = Vacate { now_ms: late_ms, close: vacate.close.map(until), ..vacate };
-        match self.ask_member(member, limit, self.members[member].store.vacate(&vacate)).await.map(|heard| heard.value) {
+        match self.ask_member(member, limit, self.members[member].store.vacate(&vacate)).await.map(|heard| heard.value)
+        {
             Ok(Vacated::Vacated) => Said::Accepted,
             Ok(Vacated::Refused(view)) => Said::Refused(view),
             Err(error) => Said::Failed(error),
@@ -154,7 +155,8 @@ impl Team {
         if let Err(error) = self.ensure_fit(member, None, limit).await {
             return Said::Failed(error);
         }
-        match self.ask_member(member, limit, self.members[member].store.revoke(&revoke)).await.map(|heard| heard.value) {
+        match self.ask_member(member, limit, self.members[member].store.revoke(&revoke)).await.map(|heard| heard.value)
+        {
             Ok(Revoked::Revoked) => Said::Accepted,
             Ok(Revoked::AlreadyRevoked) => Said::Already,
             Ok(Revoked::Refused(view)) => Said::Refused(view),

@@ -25,7 +25,8 @@ impl Failures {
             false => told.collect::<Vec<_>>().join("; "),
         };
         let message = format!("{} of {size} members are needed and fewer have answered: {told}", quorum(size));
-        let applied = if self.0.iter().any(|(_, error)| error.applied == Applied::Unknown) { Applied::Unknown } else { applied };
+        let applied =
+            if self.0.iter().any(|(_, error)| error.applied == Applied::Unknown) { Applied::Unknown } else { applied };
         StoreError::new(self.kind(size), applied, message)
     }
 

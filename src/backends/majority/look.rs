@@ -15,7 +15,7 @@ use crate::time;
 use crate::types::{Answer, Applied, ListPage, Listed, Name, Page, Sample, Stamp, StoreError, Timed, View};
 
 /// How much longer than a majority has taken the others are waited for, at least.
-const SHORTEST_GRACE: Duration = Duration::from_millis(1);
+const SHORTEST_GRACE: Duration = Duration::from_millis(5);
 
 /// What the members show of one name; `None` for one that has not answered or does not count.
 pub(super) struct Look {
@@ -91,11 +91,11 @@ impl Team {
 
     /// A record of clients with another list of members is nobody's to judge.
     pub(super) fn same_list(&self, seen: &[Option<Seen>]) -> Result<(), StoreError> {
-        let others = |seen: &Option<Seen>| {
-            let record = seen.as_ref().and_then(|seen| seen.view.record.as_ref());
-            record.is_some_and(|record| is_of_others(record, self.set))
+        let others = |member: &usize| {
+            let record = seen[*member].as_ref().and_then(|seen| seen.view.record.as_ref());
+            record.is_some_and(|record| is_of_others(record, self.set, self.members[*member].writes_at_once()))
         };
-        match seen.iter().position(others) {
+        match (0..seen.len()).find(others) {
             None => Ok(()),
             Some(member) => Err(misconfigured(format!(
                 "the record in {} was written by clients with another list of members, or by some that use that store \

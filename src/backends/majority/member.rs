@@ -75,6 +75,11 @@ impl Member {
         self.trusts_time && self.about.judge == ExpiryJudge::Client
     }
 
+    /// Whether a grant and its record are one write: not where the service keeps the lease itself, in whole seconds.
+    pub(super) fn writes_at_once(&self) -> bool {
+        self.about.judge == ExpiryJudge::Client || self.about.grain < Duration::from_secs(1)
+    }
+
     fn checked(&self) -> MutexGuard<'_, Option<(Stamp, Fitness)>> {
         lock(&self.known.checked)
     }

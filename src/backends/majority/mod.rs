@@ -96,7 +96,8 @@ impl Team {
 
     /// How long one request may take, for a lease of this term: less than what its client waits for the whole call.
     fn limit(&self, ttl_ms: Option<u64>) -> Duration {
-        let of_term = ttl_ms.map_or(LONGEST_REQUEST, |ms| Duration::from_millis(ms / 8).clamp(SHORTEST_REQUEST, LONGEST_REQUEST));
+        let of_term =
+            ttl_ms.map_or(LONGEST_REQUEST, |ms| Duration::from_millis(ms / 8).clamp(SHORTEST_REQUEST, LONGEST_REQUEST));
         self.wait_for_all.map_or(of_term, |limit| limit.min(of_term))
     }
 }

@@ -118,7 +118,9 @@ impl Team {
             Vacated::Vacated => Ok(()),
             Vacated::Refused(_) => Err(failed(
                 ErrorKind::Refused,
-                format!("{name} in {identity} is held, or was changed meanwhile: stop every client, and wait for a term"),
+                format!(
+                    "{name} in {identity} is held, or was changed meanwhile: stop every client, and wait for a term"
+                ),
             )),
         }
     }

@@ -12,9 +12,7 @@ use crate::protocol::hold::expires_at;
 use crate::protocol::majority::renewal::{Renewal, Renewed as Counted};
 use crate::protocol::majority::rules;
 use crate::protocol::majority::shown;
-use crate::types::{
-    Answer, Applied, Claim, Renew, Renewed, Stamp, StepDown, StoreError, StoreErrorKind, Timed, View,
-};
+use crate::types::{Answer, Applied, Claim, Renew, Renewed, Stamp, StepDown, StoreError, StoreErrorKind, Timed, View};
 
 /// What one member said of one renewal.
 enum Said {
@@ -44,7 +42,8 @@ impl Team {
         }
         let now = self.clock.stamp();
         let granted = |body: &Renew| self.known.grants.get(body.grant, now);
-        let granted: Vec<_> = bodies.iter().map(|body| granted(body).unwrap_or_else(|| Granted::unknown(self.size()))).collect();
+        let granted: Vec<_> =
+            bodies.iter().map(|body| granted(body).unwrap_or_else(|| Granted::unknown(self.size()))).collect();
         let mut answers: Vec<Option<Answer<Renewed>>> = Vec::new();
         let mut live = Vec::new();
         for (body, granted) in bodies.iter().zip(granted) {
@@ -56,7 +55,10 @@ impl Team {
             }
         }
         let mut counted = self.count(live, limit).await.into_iter();
-        answers.into_iter().map(|answer| answer.or_else(|| counted.next()).unwrap_or_else(|| Err(unanswered()))).collect()
+        answers
+            .into_iter()
+            .map(|answer| answer.or_else(|| counted.next()).unwrap_or_else(|| Err(unanswered())))
+            .collect()
     }
 
     /// Sends to all members, answers as soon as each renewal is decided, and lets the rest go on.

@@ -6,9 +6,7 @@ use super::member::reserved;
 use super::round::Round;
 use super::{MajorityStore, Team};
 use crate::protocol::majority::roster::Mark;
-use crate::types::{
-    Close, Error, ErrorKind, Grant, MAX_TTL_MS, Operation, StoreError, Vacate, Vacated, View,
-};
+use crate::types::{Close, Error, ErrorKind, Grant, MAX_TTL_MS, Operation, StoreError, Vacate, Vacated, View};
 
 impl MajorityStore {
     /// Marks the members as the members of this majority, once for a list of stores.
@@ -91,11 +89,19 @@ impl Team {
             let mark = Mark::of(&view);
             found[member] = Some((view, mark));
         }
-        found.into_iter().collect::<Option<_>>().ok_or_else(|| failed(ErrorKind::Unavailable, "a member has not answered"))
+        found
+            .into_iter()
+            .collect::<Option<_>>()
+            .ok_or_else(|| failed(ErrorKind::Unavailable, "a member has not answered"))
     }
 
     /// A closing burn: one write, which is accepted only where there is nothing with a token that is not below.
-    async fn mark(self: &Arc<Self>, to: &[usize], roster: &[u128], found: &[(View, Option<Mark>)]) -> Result<(), Error> {
+    async fn mark(
+        self: &Arc<Self>,
+        to: &[usize],
+        roster: &[u128],
+        found: &[(View, Option<Mark>)],
+    ) -> Result<(), Error> {
         let limit = self.limit(None);
         for member in to.iter().copied() {
             let data = Mark { own: roster[member], roster: roster.to_vec() }.to_data();

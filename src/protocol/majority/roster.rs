@@ -69,12 +69,17 @@ pub fn fitness(mark: Option<&Mark>, roster: &[u128], member: usize) -> Fitness {
 /// The hash of a member list, by the members' identities in their order: FNV-1a.
 pub fn member_set(identities: &[String]) -> MemberSet {
     let separated = identities.iter().flat_map(|identity| identity.bytes().chain([0xff]));
-    MemberSet(separated.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)))
+    MemberSet(
+        separated.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)),
+    )
 }
 
 /// Whether a record was written by clients with another list, or by some that use the store alone.
-pub fn is_of_others(record: &Record, set: MemberSet) -> bool {
-    record.set.map_or(record.grant.is_some(), |theirs| theirs != set)
+///
+/// `whole`: whether a grant and its list are written at once. A service's own lease is taken before the record is
+/// written, and a look in between shows a holder without a list.
+pub fn is_of_others(record: &Record, set: MemberSet, whole: bool) -> bool {
+    record.set.map_or(whole && record.grant.is_some(), |theirs| theirs != set)
 }
 
 #[cfg(test)]
@@ -104,6 +109,18 @@ mod tests {
         assert_eq!(fitness(None, &roster, 0), Fitness::Unmarked);
         assert_eq!(fitness(mark(2).as_ref(), &roster, 0), Fitness::Foreign);
         assert_eq!(fitness(mark(2).as_ref(), &roster, 1), Fitness::Fit);
+    }
+
+    #[test]
+    fn a_holder_without_a_list_is_a_stranger_where_both_are_written_at_once() {
+        use crate::types::Grant;
+        let (mine, grant) = (MemberSet(1), Some(Grant::from_bits(1)));
+        let with = |grant, set| Record { grant, set, ..Record::new() };
+        assert!(is_of_others(&with(None, Some(MemberSet(2))), mine, false));
+        assert!(is_of_others(&with(grant, None), mine, true));
+        assert!(!is_of_others(&with(grant, None), mine, false));
+        assert!(!is_of_others(&with(None, None), mine, true), "a burn writes no list");
+        assert!(!is_of_others(&with(grant, Some(mine)), mine, true));
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub fn merged(seen: &[Option<Seen>]) -> View {
     }
     let (record, free) = match common(seen) {
         Common::Held(grant) => (best(seen, |record| record.grant == Some(grant)).cloned(), false),
-        Common::Closed(by) => (best(seen, |record| closed_by(record) == Some(by)).cloned().map(|r| raised(r, seen)), false),
+        Common::Closed(by) => {
+            (best(seen, |record| closed_by(record) == Some(by)).cloned().map(|r| raised(r, seen)), false)
+        }
         Common::Free => (best(seen, |_| true).map(|record| raised(freed(record), seen)), true),
         Common::Nothing => (best(seen, |_| true).map(in_progress), false),
     };
@@ -167,6 +169,9 @@ mod tests {
     fn a_free_record_shows_the_highest_token_of_all() {
         let view = merged(&[free(3), free(5), held(8, 1, 1, b"")]);
         assert_eq!((view.standing.clone(), view.token(), view.grant()), (Standing::Vacant, 8, None));
-        assert_eq!(merged(&[Some(Seen::unwatched(View::absent())), None, Some(Seen::unwatched(View::absent()))]), View::absent());
+        assert_eq!(
+            merged(&[Some(Seen::unwatched(View::absent())), None, Some(Seen::unwatched(View::absent()))]),
+            View::absent()
+        );
     }
 }

@@ -11,8 +11,8 @@ use super::{Checked, Stop, ensure};
 use crate::store::Store;
 use crate::time::{Clock, SystemClock};
 use crate::types::{
-    Answer, Applied, Ask, Asked, Claim, Claimed, Close, Data, Expect, MemberSet, Name, Record, Renew, Renewed, Revoke, Revoked,
-    Standing, StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
+    Answer, Applied, Ask, Asked, Claim, Claimed, Close, Data, Expect, MemberSet, Name, Record, Renew, Renewed, Revoke,
+    Revoked, Standing, StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
 };
 
 /// A store says "not applied, later": as a client would, the suite asks again so often.
