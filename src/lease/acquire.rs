@@ -288,7 +288,8 @@ impl<'a> Call<'a> {
 
     fn on(&mut self, event: Event<'_>) -> Step {
         let time = self.client.port.time();
-        let at = At { now: self.client.now(), time: &time, dice: self.client.dice() };
+        let now = self.client.now();
+        let at = At { now, time: &time, floor: self.client.port.token_floor(&now), dice: self.client.dice() };
         self.machine.on(event, at, &self.spec.rules)
     }
 

@@ -12,7 +12,7 @@ use super::retry::Retry;
 use super::rules::Rules;
 use super::store_time::StoreTime;
 use super::tokens;
-use crate::types::{Applied, Claimed, Expect, Grant, Sample, Stamp, View};
+use crate::types::{Applied, Claimed, Expect, Grant, Sample, Stamp, TokenFloor, View};
 
 /// How often a single try claims while others keep getting in between.
 const CLAIMS_OF_ONE_TRY: u8 = 4;
@@ -66,6 +66,8 @@ pub struct At<'a> {
     pub now: Stamp,
     /// What is known of the store's clock.
     pub time: &'a StoreTime,
+    /// The lowest token that the store asks for.
+    pub floor: TokenFloor,
     /// Chance.
     pub dice: Dice,
 }
@@ -253,7 +255,13 @@ impl Acquire {
     /// nothing may be claimed of which nothing is known.
     fn must_read_first(&self, at: At<'_>, rules: &Rules) -> bool {
         let knows_time = at.time.interval(&at.now, &rules.clocks).is_some();
-        !self.has_read && if rules.has_store_time { !knows_time } else { self.highest == 0 }
+        !self.has_read
+            && match at.floor {
+                TokenFloor::At(_) => false,
+                TokenFloor::Unknown => true,
+                TokenFloor::None if rules.has_store_time => !knows_time,
+                TokenFloor::None => self.highest == 0,
+            }
     }
 
     fn seen(&mut self, view: &View, at: At<'_>, rules: &Rules) -> Step {
@@ -308,9 +316,12 @@ impl Acquire {
     }
 
     fn claim(&mut self, expect: Expect, at: At<'_>, rules: &Rules) -> Next {
-        let floor = match rules.has_store_time {
-            true => at.time.early(&at.now, &rules.clocks).and_then(|early| tokens::floor(early, &rules.clocks)),
-            false => None,
+        let floor = match at.floor {
+            TokenFloor::At(floor) => Some(floor),
+            _ if rules.has_store_time => {
+                at.time.early(&at.now, &rules.clocks).and_then(|early| tokens::floor(early, &rules.clocks))
+            }
+            _ => None,
         };
         // What is remembered from before this call may be of a record that is gone, and must not use up all tokens.
         let remembered = tokens::propose(self.highest, floor, at.dice.digits);
