@@ -62,7 +62,8 @@ async fn closes_on_answers() -> bool {
     let (ground, (store, claim)) = held().await;
     let set = ground.record(0, "job").await.unwrap().set;
     for member in &ground.members[..2] {
-        let next = Claim { set, grant: Grant::from_bits(8), token: 6, expect: Expect::Handed(claim.grant), ..claim.clone() };
+        let next =
+            Claim { set, grant: Grant::from_bits(8), token: 6, expect: Expect::Handed(claim.grant), ..claim.clone() };
         assert_eq!(member.inner().claim(&next).await.unwrap().value, Claimed::Granted);
     }
     let close = Some(leasehold::Close { for_ms: 1000, until_ms: None, data: None });
