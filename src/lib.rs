@@ -212,12 +212,22 @@ struct TestingYourCode;
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
 
-/// The majority of `docs/multi-region.md`, which is a test.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/multi-region.md")]
-struct MultiRegion;
+/// The settings of `docs/functions.md`, which are compiled.
+#[cfg(all(doctest, feature = "dynamodb", feature = "azure-blob"))]
+#[doc = include_str!("../docs/functions.md")]
+struct Functions;
 
 /// The runbook of `docs/operations.md`, which is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/operations.md")]
 struct Operations;
+
+/// The code of `docs/multi-region.md`, which is compiled.
+#[cfg(all(doctest, feature = "dynamodb"))]
+#[doc = include_str!("../docs/multi-region.md")]
+struct MultiRegion;
+
+/// The code of `docs/production.md`, which is a test where it can be.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/production.md")]
+struct Production;

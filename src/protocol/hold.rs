@@ -4,7 +4,9 @@
 //! every clock; a loss is final.
 
 use super::broken::Broken;
+use super::expiry::{Computed, expires_at};
 use super::payload::Payload;
+use super::retry::Retry;
 use super::rules::{Clocks, Rules};
 use super::store_time::{StoreTime, late_end};
 use crate::types::{Grant, Renewed, Sample, Stamp, Standing, View};
@@ -89,8 +91,9 @@ pub enum RenewalAnswer<'a> {
     Answered(&'a Renewed, Option<Sample>),
     /// It has not.
     Failed {
-        /// Whether the next try has to be later than usual.
-        slow_down: bool,
+        /// When it is worth another try. A renewal is always tried again, even where nothing but the deadline will
+        /// end that.
+        retry: Retry,
     },
 }
 
@@ -117,14 +120,6 @@ enum Verdict {
     Valid,
     Suspect,
     Over,
-}
-
-/// What a claim or renewal with `expires_at` was computed from, to check its answer by.
-pub struct Computed<'a> {
-    /// The first send of the body.
-    pub first_sent: &'a Stamp,
-    /// The store's clock as it was known then.
-    pub basis: &'a StoreTime,
 }
 
 impl Hold {
@@ -248,7 +243,7 @@ impl Hold {
         match answer {
             RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules, jitter),
             RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, now, rules, jitter),
-            RenewalAnswer::Failed { slow_down } => self.try_again(now, rules, jitter, slow_down),
+            RenewalAnswer::Failed { retry } => self.try_again(now, rules, jitter, retry),
         }
     }
 
@@ -350,7 +345,7 @@ impl Hold {
             // The date contradicts what expires_at was computed from: the body does not count. Write again, the
             // first time at once.
             let first = self.failures == 0;
-            self.try_again(now, rules, jitter, false);
+            self.try_again(now, rules, jitter, Retry::Later);
             self.next_after = if first { 0 } else { self.next_after };
             return;
         }
@@ -367,7 +362,7 @@ impl Hold {
             // Unreadable, or my own grant with a higher version: an older body of mine came late. No loss.
             let newest = view.record.as_ref().and_then(|record| record.version).unwrap_or(0);
             self.version = self.version.max(newest).max(sent.version);
-            return self.try_again(now, rules, jitter, false);
+            return self.try_again(now, rules, jitter, Retry::Later);
         };
         self.lose(loss);
     }
@@ -389,10 +384,14 @@ impl Hold {
         })
     }
 
-    fn try_again(&mut self, now: &Stamp, rules: &Rules, jitter: u16, slow_down: bool) {
+    fn try_again(&mut self, now: &Stamp, rules: &Rules, jitter: u16, retry: Retry) {
         self.state = State::Jeopardy;
         self.failures = self.failures.saturating_add(1);
-        let failures = self.failures.saturating_add(u8::from(slow_down));
+        let failures = match retry {
+            Retry::Soon => 1,
+            Retry::MuchLater => self.failures.saturating_add(1),
+            Retry::Later | Retry::Never => self.failures,
+        };
         self.next_after = rules.renewal_pause(failures, self.ends_in(now, rules), jitter);
     }
 
@@ -458,36 +457,6 @@ impl Hold {
             longest.saturating_sub(rules.margin).saturating_sub(now.steady_since(&since))
         })
     }
-}
-
-impl Computed<'_> {
-    /// Whether the answer's date fits the interval that `expires_at` was computed from: bounds a freeze of all
-    /// clocks between the two.
-    pub fn agrees_with(&self, sample: Option<Sample>, now: &Stamp, rules: &Rules) -> bool {
-        if Broken::NoDateCheck.on() {
-            return true;
-        }
-        let clocks = &rules.clocks;
-        let Some(sample) = sample else { return false };
-        let late = self.basis.late(now, clocks).unwrap_or(0);
-        let early = self.basis.early(self.first_sent, clocks).unwrap_or(u64::MAX);
-        // With manual renewal the cap takes the place of the first half.
-        let not_later = rules.manual || sample.date.saturating_sub(clocks.kappa) <= late;
-        let not_earlier = sample.date.saturating_add(clocks.date_grain).saturating_add(clocks.kappa) >= early;
-        not_later && not_earlier
-    }
-}
-
-/// The end of a term that starts now, on the store's clock; `None` where that is not used or not known.
-pub fn expires_at(now: &Stamp, time: &StoreTime, rules: &Rules) -> Option<u64> {
-    if !rules.use_store_time {
-        return None;
-    }
-    let (early, late) = time.interval(now, &rules.clocks)?;
-    let from = if Broken::ExpiresAtFromEarlyEnd.on() { early } else { late };
-    // Rounded up to what the record can say.
-    let ms = rules.clocks.millis_up(from.saturating_add(rules.ttl));
-    Some(rules.clocks.units(ms))
 }
 
 fn steady_late_end(sample: &Sample, now: &Stamp, clocks: &Clocks) -> u64 {

@@ -10,12 +10,14 @@
 pub mod acquire;
 pub mod broken;
 pub mod cleanup;
+pub mod expiry;
 pub mod hold;
 pub mod majority;
 pub mod observer;
 pub mod payload;
 pub mod record;
 pub mod release;
+pub mod retry;
 pub mod rules;
 pub mod store_time;
 pub mod tokens;

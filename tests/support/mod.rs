@@ -9,6 +9,8 @@ pub mod azurite;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod example;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod faults;
@@ -17,7 +19,14 @@ pub mod faults;
 pub mod gateway;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod global_table;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod http;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod process;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod proxy;
@@ -29,5 +38,5 @@ pub mod secrets;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod wire;
-#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 pub mod worker;

@@ -53,6 +53,8 @@ struct Shared {
     identity: String,
     /// Whether it is one region's copy of an eventually consistent global table.
     replica: bool,
+    /// Whether the table is known to have no transactions.
+    without_transactions: bool,
 }
 
 /// A conditional write's end, with what was found where it was refused.
@@ -172,9 +174,10 @@ impl Store for DynamoDbStore {
     }
 
     fn isolated(&self) -> Option<Arc<dyn Store>> {
-        let Shared { link, keys, retention_s, identity, replica } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, replica, without_transactions } = &*self.shared;
         let (keys, retention_s, identity) = (keys.clone(), *retention_s, identity.clone());
-        let shared = Shared { link: link.isolated(), keys, retention_s, identity, replica: *replica };
+        let (replica, without_transactions) = (*replica, *without_transactions);
+        let shared = Shared { link: link.isolated(), keys, retention_s, identity, replica, without_transactions };
         Some(Arc::new(Self { shared: Arc::new(shared) }))
     }
 }

@@ -103,11 +103,10 @@ impl DynamoDbStoreBuilder {
             let found = link.describe().await.map_err(hint)?.value;
             let keys = options.verified(&link, &found)?;
             let identity = identity(&found).unwrap_or_else(|| unverified_identity(&link));
-            let replica = matches!(consistency(&found), Consistency::Eventual);
-            Ok((keys, identity, replica))
+            Ok((keys, identity, consistency(&found)))
         };
-        let (keys, identity, replica) = opened.await.map_err(opening)?;
-        Ok(options.store(link, keys, identity, replica))
+        let (keys, identity, consistency) = opened.await.map_err(opening)?;
+        Ok(options.store(link, keys, identity, consistency))
     }
 
     /// Uses the table without looking at it: for functions that may not, or have no time to, call
@@ -129,8 +128,8 @@ impl DynamoDbStoreBuilder {
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
         // A region that is pinned is that of a global table, and of which kind nobody has looked.
-        let replica = options.home_region.is_some();
-        Ok(options.store(link, keys, identity, replica))
+        let consistency = if options.home_region.is_some() { Consistency::Eventual } else { Consistency::OneRegion };
+        Ok(options.store(link, keys, identity, consistency))
     }
 }
 
@@ -204,7 +203,7 @@ impl Options {
         Ok(Keys { partition, sort: self.sort_key.clone() })
     }
 
-    fn store(self, link: Link, keys: Keys, identity: String, replica: bool) -> DynamoDbStore {
+    fn store(self, link: Link, keys: Keys, identity: String, consistency: Consistency) -> DynamoDbStore {
         // Two constants in one table are two sets of leases.
         let identity = match &keys.sort {
             Some(SortKey::Constant { attribute, value }) => format!("{identity}#{attribute}={value}"),
@@ -212,7 +211,10 @@ impl Options {
             None => identity,
         };
         let retention_s = self.retention.map(|retention| retention.as_secs());
-        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity, replica }) }
+        let replica = matches!(consistency, Consistency::Eventual);
+        let without_transactions = matches!(consistency, Consistency::Strong);
+        let shared = Shared { link, keys, retention_s, identity, replica, without_transactions };
+        DynamoDbStore { shared: Arc::new(shared) }
     }
 }
 
@@ -282,7 +284,8 @@ fn unverified_identity(link: &Link) -> String {
 }
 
 fn hint(error: StoreError) -> StoreError {
-    if error.kind != StoreErrorKind::Denied {
+    // Only where the table may not be described: no other way of opening helps without credentials.
+    if !error.message.contains("access denied") {
         return error;
     }
     let message = format!("{}; or open the store with `unverified()`", error.message);
