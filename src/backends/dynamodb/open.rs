@@ -128,10 +128,7 @@ impl DynamoDbStoreBuilder {
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
         // A region that is pinned is that of a global table, and of which kind nobody has looked.
-        let consistency = match options.home_region {
-            Some(_) => Consistency::Eventual,
-            None => Consistency::OneRegion,
-        };
+        let consistency = if options.home_region.is_some() { Consistency::Eventual } else { Consistency::OneRegion };
         Ok(options.store(link, keys, identity, consistency))
     }
 }

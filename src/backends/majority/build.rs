@@ -14,6 +14,9 @@ use crate::types::{Description, Error, ErrorKind, ExpiryJudge, MemberSet, Operat
 
 const KIND: &str = "majority";
 
+/// A shorter term leaves no room for the rounds of a claim, each of which may take half a second.
+const SHORTEST_TERM: Duration = Duration::from_secs(2);
+
 /// Options for building a [`MajorityStore`].
 #[must_use = "a builder does nothing until build() is called"]
 pub struct MajorityStoreBuilder {
@@ -134,7 +137,7 @@ fn check(members: &[Member]) -> Result<(), Error> {
 fn describe(members: &[Member], set: MemberSet, goes_on: bool) -> Result<Description, Error> {
     let of = |get: fn(&Description) -> Duration| members.iter().map(move |member| get(&member.about));
     let (shortest, longest) = (of(|about| *about.ttl.start()).max(), of(|about| *about.ttl.end()).min());
-    let (shortest, longest) = (shortest.unwrap_or_default(), longest.unwrap_or_default());
+    let (shortest, longest) = (shortest.unwrap_or_default().max(SHORTEST_TERM), longest.unwrap_or_default());
     if shortest > longest {
         let why = format!("no term suits all members: one needs at least {shortest:?}, another at most {longest:?}");
         return Err(error(ErrorKind::Invalid, why));

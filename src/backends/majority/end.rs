@@ -92,10 +92,10 @@ impl Team {
 
     async fn vacate_member(&self, member: usize, vacate: Vacate, limit: Duration) -> Said {
         // An outcome is recorded by members only; a clean-up does no harm elsewhere.
-        if vacate.close.is_some() {
-            if let Err(error) = self.ensure_fit(member, None, limit).await {
-                return Said::Failed(error);
-            }
+        if vacate.close.is_some()
+            && let Err(error) = self.ensure_fit(member, None, limit).await
+        {
+            return Said::Failed(error);
         }
         let late_ms = self.late_ms(member);
         let until = |close: Close| Close { until_ms: late_ms.map(|now| now.saturating_add(close.for_ms)), ..close };
