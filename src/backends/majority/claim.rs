@@ -10,7 +10,7 @@ use super::look::Look;
 use super::member::is_watched;
 use super::names::Watched;
 use super::round::Round;
-use crate::protocol::hold::expires_at;
+use crate::protocol::expiry::expires_at;
 use crate::protocol::majority::ending::{Ending, Kind};
 use crate::protocol::majority::plan::{Plan, Proposed, plan};
 use crate::protocol::majority::tally::{Count, Reply, Tally};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Team;
 use super::error::{Failures, RESERVED, misconfigured};
 use super::round::Round;
-use crate::protocol::hold::Computed;
+use crate::protocol::expiry::Computed;
 use crate::protocol::majority::roster::{Fitness, Mark, fitness, pinned};
 use crate::protocol::majority::{self, quorum};
 use crate::protocol::rules::Rules;

@@ -8,7 +8,7 @@ use super::error::Failures;
 use super::grants::Granted;
 use super::look::Look;
 use super::round::Round;
-use crate::protocol::hold::expires_at;
+use crate::protocol::expiry::expires_at;
 use crate::protocol::majority::renewal::{Renewal, Renewed as Counted};
 use crate::protocol::majority::rules;
 use crate::protocol::majority::shown;
