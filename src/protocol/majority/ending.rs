@@ -233,8 +233,9 @@ mod tests {
         assert_eq!(ending.result(), Ended::Unknown);
         ending.refused(1, held(3));
         assert_eq!(ending.result(), Ended::Refused(held(3)), "the claim could be accepted after that holder");
+        assert!(!ending.is_settled());
         ending.refused(1, held(6));
-        assert_eq!(ending.result(), Ended::Accepted);
+        assert!(ending.is_settled() && matches!(ending.result(), Ended::Refused(view) if view.token() == 6));
         assert_eq!(Ending::new(Kind::CleanUp(5), 3, &[]).result(), Ended::Accepted);
     }
 
