@@ -44,7 +44,10 @@ async fn main() -> Result<(), Error> {
         Yielded::StillHeld(token) => println!("{token} does not go: revoke it"),
     }
     let finished = old.await.expect("it does not panic");
-    println!("old has done {:?}, and was not cut short: {:?}", finished.output.is_some(), finished.ended);
+    match finished.output {
+        Some(done) => println!("old has finished {done} pieces of work, and was not cut short"),
+        None => println!("old was cut short"),
+    }
     let lease = waits.await.expect("it does not panic")?;
     println!("new works on shard/7 with token {}", lease.token());
     lease.release().await?;
