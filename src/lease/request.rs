@@ -183,8 +183,10 @@ impl Request {
 #[derive(Clone, Default)]
 pub(super) struct Look {
     pub(super) first: bool,
-    says_no: Option<Arc<dyn Fn(Option<&Data>) -> bool + Send + Sync>>,
+    says_no: Option<Arc<SaysNo>>,
 }
+
+type SaysNo = dyn Fn(Option<&Data>) -> bool + Send + Sync;
 
 impl Look {
     /// Whether what was seen is not to be claimed.

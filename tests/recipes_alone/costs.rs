@@ -25,7 +25,12 @@ async fn a_term_of_a_leader_is_a_claim_a_renewal_each_third_of_the_term_and_a_re
     let (world, _store) = table();
     let a = known(&world, "a").await;
     let election = Election::new(&a.leases, "leader").publish("10.0.0.7");
-    let led = election.lead(async |_| Ok::<_, Error>(sleep(TTL * 2 + TTL / 20).await)).await;
+    let led = election
+        .lead(async |_| {
+            sleep(TTL * 2 + TTL / 20).await;
+            Ok::<_, Error>(())
+        })
+        .await;
     led.unwrap();
     let done = world.log.of("a");
     let renewals = done.iter().filter(|what| *what == "renew").count();

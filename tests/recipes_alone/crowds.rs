@@ -64,7 +64,13 @@ async fn client(world: &World, register: &Register, n: usize) -> Process {
             let lease = semaphore.acquire().await.unwrap();
             register.enter(&who, lease.held());
             let hold = Duration::from_millis(2000 + (n as u64 * 7919 + round * 104_729) % 9000);
-            lease.run(async |_| Ok::<_, Error>(sleep(hold).await)).await.unwrap();
+            lease
+                .run(async |_| {
+                    sleep(hold).await;
+                    Ok::<_, Error>(())
+                })
+                .await
+                .unwrap();
         }
     });
     process
@@ -158,7 +164,13 @@ async fn after_a_thousand_kills_there_are_as_many_permits_as_before() {
             let works = process.spawn(async move {
                 let lease = semaphore.acquire().await.unwrap();
                 let short = Duration::from_millis(u64::from(n) * 10);
-                lease.run(async |_| Ok::<_, Error>(sleep(short).await)).await.unwrap();
+                lease
+                    .run(async |_| {
+                        sleep(short).await;
+                        Ok::<_, Error>(())
+                    })
+                    .await
+                    .unwrap();
             });
             sleep(Duration::from_millis((round * 3 + u64::from(n) * 11) % 40)).await;
             match works.is_finished() {
@@ -238,8 +250,8 @@ async fn twenty_clients_with_overlapping_sets_come_through_although_a_quarter_is
 #[tokio::test(start_paused = true)]
 async fn without_the_order_two_clients_wait_for_each_other_for_ever() {
     let (world, _store) = judge();
-    let take = async |names: [&'static str; 2]| {
-        let process = world.process("any").await;
+    let processes = [world.process("one").await, world.process("other").await];
+    let take = |process: &Process, names: [&'static str; 2]| {
         let leases = process.leases.clone();
         process.spawn(async move {
             let first = leases.acquire(names[0]).await.unwrap();
@@ -248,7 +260,7 @@ async fn without_the_order_two_clients_wait_for_each_other_for_ever() {
             (first, second)
         })
     };
-    let (one, other) = (take(["a", "b"]).await, take(["b", "a"]).await);
+    let (one, other) = (take(&processes[0], ["a", "b"]), take(&processes[1], ["b", "a"]));
     let both = futures_util::future::join(one, other);
     assert!(timeout(TTL * 20, both).await.is_err(), "there was a deadlock to be had");
 }

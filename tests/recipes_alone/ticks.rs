@@ -130,13 +130,36 @@ async fn work_that_is_longer_than_at_least_and_a_tick_of_no_hold_at_all_are_used
                 if retry { of(process).at_least(at_least).retry() } else { of(process).at_least(at_least) }
             };
             let turn = of(&a).try_turn().await.unwrap().unwrap();
-            turn.run(async |_| Ok::<_, Error>(sleep(MINUTE * 2).await)).await.unwrap();
+            turn.run(async |_| {
+                sleep(MINUTE * 2).await;
+                Ok::<_, Error>(())
+            })
+            .await
+            .unwrap();
             assert_eq!((world.log.count("a", "close"), world.log.count("a", "release")), (0, 1));
             for process in [&a, &b] {
                 assert!(of(process).try_turn().await.unwrap().is_none(), "{at_least:?} {retry}");
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_clock_is_nearly_a_period_ahead_runs_the_next_tick_early_and_nobody_runs_it_again() {
+    let (world, _store) = table();
+    let (right, early) = (world.process("right").await, world.ahead("early", MINUTE * 50).await);
+    let mut ran = Vec::new();
+    // Every minute both look, for five hours, with no hold to help: only the number tells.
+    for _ in 0..5 * 60 {
+        for process in [&right, &early] {
+            if let Some(turn) = of(process).at_least(Duration::ZERO).try_turn().await.unwrap() {
+                ran.push(turn.tick().id);
+                run(turn).await;
+            }
+        }
+        sleep(MINUTE).await;
+    }
+    assert!(ran.is_sorted_by(|before, after| after - before == 1) && ran.len() >= 6, "each once, in order: {ran:?}");
 }
 
 /// A job as a plain lease, by nodes that are two minutes apart: what the recipe is for.
