@@ -145,7 +145,7 @@ async fn a_permit_that_this_client_gives_back_is_taken_at_once_in_the_order_of_t
         let (given, begun) = (out.swap_remove(70), Instant::now());
         let name = given.name().clone();
         given.release().await.unwrap();
-        let (first, lease) = order.recv().await.unwrap();
+        let (first, lease) = timeout(TTL, order.recv()).await.expect("it is taken").unwrap();
         assert_eq!((first, lease.name(), begun.elapsed() < POLL / 10), (n, &name, true), "{:?}", begun.elapsed());
         out.push(lease);
     }
@@ -166,7 +166,7 @@ async fn one_who_waits_alone_finds_each_of_five_permits_within_a_poll() {
         sleep(POLL * 7 / 3).await;
         let released = Instant::now();
         out.remove(0).release().await.unwrap();
-        let (lease, at) = waits.await.unwrap();
+        let (lease, at) = timeout(TTL, waits).await.expect("it is found").unwrap();
         assert!(at - released <= POLL, "{:?}", at - released);
         lease.release().await.unwrap();
         out.push(of(&a).acquire().await.unwrap());
