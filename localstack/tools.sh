@@ -23,6 +23,17 @@ virtual_environment() {
       --no-deps --only-binary :all: -r "$requirements"
 }
 
+# shellcheck source-path=SCRIPTDIR
+# A server of our own, EXAMPLE, as FILE in this folder. Built as the tests are, so that it shares what they have compiled.
+example() {
+  local built
+  built=$(cd "$here/.." && cargo build --locked --profile test --features "$(. "$here/features.sh" && echo "$STORES")" \
+    --example "$1" --message-format json-render-diagnostics) || return
+  built=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' <<<"$built")
+  # A copy, so that a later build does not touch what is running.
+  cp "$built" "$2.new" && mv "$2.new" "$2"
+}
+
 # One HTTP/1.0 exchange with 127.0.0.1: METHOD PORT PATH BODY [HEADER...]. Prints the answer's head and body.
 http() {
   local method=$1 port=$2 path=$3 body=$4 line

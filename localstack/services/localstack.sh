@@ -7,16 +7,8 @@ pins() { cat "$here/gateway/requirements.txt"; }
 # Python 3.13: LocalStack 4.14.0 says 3.10, but names a type that older ones do not have.
 install() { virtual_environment "$1" 13 "$here/gateway/requirements.txt"; }
 
-# shellcheck source-path=SCRIPTDIR/..
-# The engine, built as the tests are, so that it shares what they have compiled.
-prepare() {
-  local built
-  built=$(cd "$here/.." && cargo build --locked --profile test --features "$(. "$here/features.sh" && echo "$STORES")" \
-    --example dynamodb_emulator --message-format json-render-diagnostics) || return
-  built=$(sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' <<<"$built")
-  # A copy, so that a later build does not touch what is running.
-  cp "$built" dynoxide.new && mv dynoxide.new dynoxide
-}
+# The engine.
+prepare() { example dynamodb_emulator dynoxide; }
 
 start() {
   export LEASEHOLD_DYNAMODB_EMULATOR=$PWD/dynoxide PYTHONPATH=$here/gateway

@@ -14,6 +14,7 @@ use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal
 use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
 use crate::protocol::observer::Progress;
+use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
@@ -278,9 +279,9 @@ impl<'a> Call<'a> {
     }
 
     fn failed(&mut self, error: StoreError) -> Step {
-        let (applied, transient) = (error.applied, error.kind.is_transient());
+        let (applied, retry) = (error.applied, Retry::after(error.kind));
         self.last_error = Some(error);
-        self.on(Event::Failed { applied, transient })
+        self.on(Event::Failed { applied, retry })
     }
 
     fn on(&mut self, event: Event<'_>) -> Step {

@@ -4,13 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Client, Leases};
+use crate::protocol::retry::{Retry, Tries};
 use crate::types::{
     Ask, Asked, Data, Error, ErrorKind, ExpiryJudge, FencingToken, Grant, Label, Name, Operation, Page, Record, Revoke,
     Revoked, Standing, StepDown, StoreError, Unreadable, View,
 };
-
-/// How many times an operator's request is sent.
-const TRIES: u32 = 3;
 
 /// What is stored under a name.
 #[derive(Clone, Debug)]
@@ -133,17 +131,17 @@ impl Leases {
         let step_down = StepDown { token: token.as_u64(), grace_ms, by: client.holder.clone() };
         let ask = Ask { name: name.clone(), step_down };
         let mut failed = None;
-        for _ in 0..TRIES {
+        let mut tries = Tries::default();
+        loop {
             match client.port.ask(client.attempt(), ask.clone()).await {
                 Ok((Asked::Asked, _)) => return Ok(()),
                 // The lost answer was of an accepted copy, and the grant has ended by now.
                 Ok((Asked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Asked::Refused(view), _)) => return Err(client.refused(Operation::Ask, &name, token, &view)),
-                Err(error) if error.kind.is_transient() => failed = Some(error),
+                Err(error) if client.until_next_try(&mut tries, &error).await => failed = Some(error),
                 Err(error) => return Err(client.error(Operation::Ask, Some(&name), error)),
             }
         }
-        Err(client.unanswered(Operation::Ask, &name, failed))
     }
 
     async fn end_grant(&self, op: Operation, name: &str, token: FencingToken, force: bool) -> Result<(), Error> {
@@ -153,17 +151,17 @@ impl Leases {
         let fresh = Grant::from_bits(client.clock.random());
         let revoke = Revoke { name: name.clone(), token: token.as_u64(), fresh, force };
         let mut failed: Option<StoreError> = None;
-        for _ in 0..TRIES {
+        let mut tries = Tries::default();
+        loop {
             match client.port.revoke(client.attempt(), revoke.clone()).await {
                 Ok((Revoked::Revoked | Revoked::AlreadyRevoked, _)) => return Ok(()),
                 // The lost answer was of an accepted copy, or its grant has ended otherwise by now.
                 Ok((Revoked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Revoked::Refused(view), _)) => return Err(client.refused(op, &name, token, &view)),
-                Err(error) if error.kind.is_transient() => failed = Some(error),
+                Err(error) if client.until_next_try(&mut tries, &error).await => failed = Some(error),
                 Err(error) => return Err(client.error(op, Some(&name), error)),
             }
         }
-        Err(client.unanswered(op, &name, failed))
     }
 }
 
@@ -272,11 +270,13 @@ impl Client {
         }
     }
 
-    fn unanswered(&self, operation: Operation, name: &Name, failed: Option<StoreError>) -> Error {
-        match failed {
-            Some(error) => self.error(operation, Some(name), error),
-            None => Error::new(ErrorKind::Unavailable, operation, "the store gave no answer").for_name(name),
+    /// Waits until an operator's next try is due. `false`: there is to be none.
+    async fn until_next_try(&self, tries: &mut Tries, error: &StoreError) -> bool {
+        let pause = tries.failed(Retry::after(error.kind), &self.rules, self.jitter());
+        if let Some(pause) = pause {
+            self.clock.sleep(Duration::from_nanos(pause)).await;
         }
+        pause.is_some()
     }
 
     fn refused(&self, operation: Operation, name: &Name, token: FencingToken, view: &View) -> Error {

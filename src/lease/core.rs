@@ -15,6 +15,7 @@ use super::held::Ended;
 use super::port::Seen;
 use crate::protocol::hold::{Due, Hold, Loss, RenewalAnswer, State};
 use crate::protocol::observer::Observer;
+use crate::protocol::retry::{Retry, Tries};
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
@@ -49,8 +50,9 @@ struct Inner {
     asked: Option<StepDown>,
     /// Why the store will not take a payload.
     data_refusal: Option<Arc<str>>,
-    /// What the last failed renewal said.
+    /// What the last failed renewal said, and when another is worth a try.
     cause: Option<Arc<str>>,
+    retry: Retry,
     taken_by: Option<Label>,
     handed_over: bool,
     release_begun: Option<Stamp>,
@@ -87,6 +89,7 @@ impl Core {
                 asked: None,
                 data_refusal: None,
                 cause: None,
+                retry: Retry::Later,
                 taken_by: None,
                 handed_over: false,
                 release_begun: None,
@@ -213,8 +216,8 @@ impl Core {
                 if error.kind == StoreErrorKind::Invalid {
                     inner.refuse_data();
                 }
-                let slow_down = error.kind == StoreErrorKind::Throttled;
-                let failed = RenewalAnswer::Failed { slow_down };
+                inner.retry = Retry::after(error.kind);
+                let failed = RenewalAnswer::Failed { retry: inner.retry };
                 inner.hold.answered(version, failed, now, &time, &self.rules, jitter);
             }
         });
@@ -254,12 +257,19 @@ impl Core {
         time::within(&*self.client.clock, limit, self.until(|inner| !inner.hold.is_under_way())).await;
     }
 
-    /// The second try comes at once, later ones after a pause.
-    pub(super) async fn pause_before_try(&self, failures: u8) {
-        if failures > 1 {
-            let pause = self.rules.pause(failures, self.client.jitter());
+    /// Waits until the next try is due. `false`: there is to be none.
+    pub(super) async fn until_next_try(&self, tries: &mut Tries, retry: Retry) -> bool {
+        let pause = tries.failed(retry, &self.rules, self.client.jitter());
+        if let Some(pause) = pause.filter(|pause| *pause > 0) {
             self.client.clock.sleep(Duration::from_nanos(pause)).await;
         }
+        pause.is_some()
+    }
+
+    /// The same after a renewal. Only the lease's end says that none is worth another try.
+    pub(super) async fn until_next_renewal(&self, tries: &mut Tries) -> bool {
+        let retry = self.lock().retry;
+        self.until_next_try(tries, if retry == Retry::Never { Retry::Later } else { retry }).await
     }
 
     /// Waits until nothing of this grant may be sent any more.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::core::Core;
 use super::held::{Ended, Held};
+use crate::protocol::retry::Tries;
 use crate::types::{Data, Error, ErrorKind, FencingToken, Handover, Name, Operation};
 
 /// The longest time for which a release can close a record.
@@ -55,13 +56,16 @@ impl Lease {
     pub async fn renew(&self) -> Result<(), Error> {
         let held = self.held();
         let before = self.core.renewals();
-        for failures in 0..self.core.rules.tries {
-            self.core.pause_before_try(failures).await;
+        let mut tries = Tries::default();
+        loop {
             held.still_held(Operation::Renew)?;
             self.core.renew_now().await;
             held.still_held(Operation::Renew)?;
             if self.core.renewals() != before {
                 return Ok(());
+            }
+            if !self.core.until_next_renewal(&mut tries).await {
+                break;
             }
         }
         let why = "no renewal was answered: the lease is held until its deadline; try again, or stop";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Core;
+use crate::protocol::retry::Tries;
 use crate::time::Clock;
 use crate::types::{Data, Error, ErrorKind, FencingToken, Lost, MAX_DATA, Name, Operation, Proof, StepDown, Written};
 
@@ -105,15 +106,15 @@ impl Held {
             let why = format!("its longest hold (at_most) leaves {longest:?}, not {span:?}: no renewal can help");
             return Err(self.error(ErrorKind::Invalid, Operation::Renew, why));
         }
-        for failures in 0..self.core.rules.tries {
-            self.core.pause_before_try(failures).await;
-            self.still_held(Operation::Renew)?;
-            if self.remaining() >= span {
-                return Ok(());
-            }
+        let mut tries = Tries::default();
+        while self.remaining() < span {
             self.core.renew_now().await;
+            self.still_held(Operation::Renew)?;
+            if self.remaining() >= span || !self.core.until_next_renewal(&mut tries).await {
+                break;
+            }
+            self.still_held(Operation::Renew)?;
         }
-        self.still_held(Operation::Renew)?;
         if self.remaining() >= span {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use super::broken::Broken;
 use super::cleanup::Debt;
 use super::hold::{Computed, Hold, expires_at};
 use super::observer::{Judgement, Observer, Progress};
+use super::retry::Retry;
 use super::rules::Rules;
 use super::store_time::StoreTime;
 use super::tokens;
@@ -38,6 +39,8 @@ pub struct Acquire {
     claims: u8,
     /// How often in a row a waiter was refused what it was told that it could claim.
     lost_races: u8,
+    /// Another's write was in the way of the last claim: what it has written is worth a look.
+    met_another: bool,
     over: bool,
 }
 
@@ -92,8 +95,8 @@ pub enum Event<'a> {
     Failed {
         /// Whether it may have been applied.
         applied: Applied,
-        /// Whether it can succeed later by itself.
-        transient: bool,
+        /// When it is worth another try.
+        retry: Retry,
     },
     /// The pause is over.
     Woken,
@@ -189,6 +192,7 @@ impl Acquire {
             failures: 0,
             claims: 0,
             lost_races: 0,
+            met_another: false,
             over: false,
         }
     }
@@ -218,7 +222,7 @@ impl Acquire {
             Event::Seen(view) => self.seen(view, at, rules),
             Event::Claimed(Claimed::Granted, sample) => self.granted(sample, at, rules),
             Event::Claimed(Claimed::Refused(view), _) => self.refused(view, at, rules),
-            Event::Failed { applied, transient } => self.failed(applied, transient, at, rules),
+            Event::Failed { applied, retry } => self.failed(applied, retry, at, rules),
             Event::Woken => Step::next(self.woken(at, rules)),
             Event::GiveUp => self.end(Outcome::GaveUp(self.observer.progress(&at.now))),
         };
@@ -379,19 +383,22 @@ impl Acquire {
         Step { owed, ..step }
     }
 
-    fn failed(&mut self, applied: Applied, transient: bool, at: At<'_>, rules: &Rules) -> Step {
-        self.failures = self.failures.saturating_add(1);
+    fn failed(&mut self, applied: Applied, retry: Retry, at: At<'_>, rules: &Rules) -> Step {
+        self.met_another = retry == Retry::Soon && self.claim.is_some();
+        if !self.met_another {
+            self.failures = self.failures.saturating_add(1);
+        }
         if let Some(claim) = &mut self.claim {
             claim.in_flight = false;
             claim.doubt |= applied == Applied::Unknown;
         }
-        if !transient || self.spent(rules) {
+        if retry == Retry::Never || self.spent(rules) {
             return self.end(Outcome::Failed);
         }
         let owed = if self.worth_repeating(at, rules) { None } else { self.give_up_claim() };
         let next = match &mut self.claim {
             // The first lost answer is asked for at once.
-            Some(claim) if self.failures == 1 => claim.again(),
+            Some(claim) if self.failures == 1 && !self.met_another => claim.again(),
             _ => Next::Pause(rules.pause(self.failures, at.dice.jitter)),
         };
         Step { owed, next }
@@ -401,6 +408,8 @@ impl Acquire {
         match (&mut self.claim, self.goal) {
             (Some(claim), _) => claim.again(),
             (None, Goal::Wait) => Next::Read,
+            // Another claim could be in the way of the holder's renewal.
+            (None, Goal::Try) if self.met_another => Next::Read,
             (None, _) => self.begin(at, rules),
         }
     }
@@ -411,7 +420,8 @@ impl Acquire {
 
     /// Whether a single try has used up its requests.
     fn spent(&self, rules: &Rules) -> bool {
-        self.goal != Goal::Wait && self.failures >= rules.tries
+        let claimed_out = self.met_another && self.claims >= CLAIMS_OF_ONE_TRY;
+        self.goal != Goal::Wait && (self.failures >= rules.tries || claimed_out)
     }
 
     /// A claim without doubt is made anew, because its term counts from its first send; one in doubt is repeated

@@ -5,6 +5,7 @@
 
 use super::broken::Broken;
 use super::payload::Payload;
+use super::retry::Retry;
 use super::rules::{Clocks, Rules};
 use super::store_time::{StoreTime, late_end};
 use crate::types::{Grant, Renewed, Sample, Stamp, Standing, View};
@@ -89,8 +90,9 @@ pub enum RenewalAnswer<'a> {
     Answered(&'a Renewed, Option<Sample>),
     /// It has not.
     Failed {
-        /// Whether the next try has to be later than usual.
-        slow_down: bool,
+        /// When it is worth another try. A renewal is always tried again, even where nothing but the deadline will
+        /// end that.
+        retry: Retry,
     },
 }
 
@@ -248,7 +250,7 @@ impl Hold {
         match answer {
             RenewalAnswer::Answered(Renewed::Renewed(_), sample) => self.renewed(&sent, sample, now, rules, jitter),
             RenewalAnswer::Answered(Renewed::Refused(view), _) => self.refused(&sent, view, now, rules, jitter),
-            RenewalAnswer::Failed { slow_down } => self.try_again(now, rules, jitter, slow_down),
+            RenewalAnswer::Failed { retry } => self.try_again(now, rules, jitter, retry),
         }
     }
 
@@ -350,7 +352,7 @@ impl Hold {
             // The date contradicts what expires_at was computed from: the body does not count. Write again, the
             // first time at once.
             let first = self.failures == 0;
-            self.try_again(now, rules, jitter, false);
+            self.try_again(now, rules, jitter, Retry::Later);
             self.next_after = if first { 0 } else { self.next_after };
             return;
         }
@@ -367,7 +369,7 @@ impl Hold {
             // Unreadable, or my own grant with a higher version: an older body of mine came late. No loss.
             let newest = view.record.as_ref().and_then(|record| record.version).unwrap_or(0);
             self.version = self.version.max(newest).max(sent.version);
-            return self.try_again(now, rules, jitter, false);
+            return self.try_again(now, rules, jitter, Retry::Later);
         };
         self.lose(loss);
     }
@@ -389,10 +391,14 @@ impl Hold {
         })
     }
 
-    fn try_again(&mut self, now: &Stamp, rules: &Rules, jitter: u16, slow_down: bool) {
+    fn try_again(&mut self, now: &Stamp, rules: &Rules, jitter: u16, retry: Retry) {
         self.state = State::Jeopardy;
         self.failures = self.failures.saturating_add(1);
-        let failures = self.failures.saturating_add(u8::from(slow_down));
+        let failures = match retry {
+            Retry::Soon => 1,
+            Retry::MuchLater => self.failures.saturating_add(1),
+            Retry::Later | Retry::Never => self.failures,
+        };
         self.next_after = rules.renewal_pause(failures, self.ends_in(now, rules), jitter);
     }
 

@@ -15,6 +15,7 @@ pub mod observer;
 pub mod payload;
 pub mod record;
 pub mod release;
+pub mod retry;
 pub mod rules;
 pub mod store_time;
 pub mod tokens;

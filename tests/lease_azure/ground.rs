@@ -22,7 +22,7 @@ pub const TERM: Duration = Duration::from_millis(12_200);
 pub const SECOND: Duration = Duration::from_secs(1);
 pub const MILLI: Duration = Duration::from_millis(1);
 /// The account's key. Every request is signed with it, and the service checks each signature.
-const KEY: &str = "a2V5IG9mIGEgdGVzdA==";
+pub const KEY: &str = "a2V5IG9mIGEgdGVzdA==";
 
 /// A service. No request of any test may be one that it finds invalid.
 pub struct Ground {

@@ -14,6 +14,7 @@ mod handover;
 mod lost_answers;
 mod operators;
 mod outages;
+mod permissions;
 mod records;
 mod requests;
 mod secrets;

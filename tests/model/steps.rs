@@ -4,6 +4,7 @@ use leasehold::protocol::acquire::{Acquire, At, Dice, Event, Goal, Next, Outcome
 use leasehold::protocol::cleanup::{Cleanup, Debt, Settlement};
 use leasehold::protocol::hold::{Due, Loss, RenewalAnswer, State};
 use leasehold::protocol::release::{Release, Released};
+use leasehold::protocol::retry::Retry;
 use leasehold::{Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, Vacate, Vacated};
 
 use crate::Model;
@@ -342,11 +343,11 @@ impl Model {
         world.abandon(c, lane);
         let rules = &self.setup.rules;
         match lane {
-            Lane::Acquire => self.feed(world, c, Event::Failed { applied, transient: true }),
+            Lane::Acquire => self.feed(world, c, Event::Failed { applied, retry: Retry::Later }),
             Lane::Hold => {
                 let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
                 let version = run.machine.version();
-                run.machine.answered(version, RenewalAnswer::Failed { slow_down: false }, &now, time, rules, 0);
+                run.machine.answered(version, RenewalAnswer::Failed { retry: Retry::Later }, &now, time, rules, 0);
             }
             Lane::Release => {
                 let Some(run) = &mut world.clients[c].release else { return };

@@ -9,12 +9,17 @@ pub mod azurite;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod example;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod faults;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod gateway;
+#[cfg(feature = "__dynamodb-emulator")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod global_table;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;

@@ -4,9 +4,9 @@
 //! stored one, and a late copy of the request cannot lease a blob that somebody has held, released or burnt since: each
 //! of them has moved the tag. A hand-over changes the lease's id instead, and renews it, because a change extends nothing.
 
+use super::call::{Call, ROUNDS, halfway};
 use super::client::Refusal;
 use super::metadata::{self, Found, LeaseState};
-use super::talk::{ROUNDS, Talk, halfway};
 use crate::protocol::broken::Broken;
 use crate::types::{Claim, Claimed, Expect, Grant, Record, StoreError, View};
 
@@ -28,7 +28,7 @@ enum Round {
     Again,
 }
 
-impl Talk<'_> {
+impl Call<'_> {
     pub(super) async fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
         // An earlier copy of this body, whose answer was lost, may have got the lease.
         let in_doubt = self.shared.notes.is_in_doubt(claim.grant);
@@ -69,7 +69,7 @@ impl Talk<'_> {
     }
 
     async fn lease(&mut self, claim: &Claim, found: Found, in_doubt: bool) -> Result<Round, StoreError> {
-        self.shared.notes.asks_for(claim.grant, &found);
+        self.shared.notes.proposes(claim.grant, &found);
         let ttl_s = claim.ttl_ms / 1000;
         let answer = self.shared.link.acquire(self.name, claim.grant, ttl_s, &found.tag).await;
         match self.heard(answer)? {

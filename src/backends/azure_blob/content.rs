@@ -6,10 +6,10 @@ use std::sync::Arc;
 use azure_core::http::headers::Headers;
 use azure_core::http::{Method, Request, Url};
 
+use super::call::{Call, ROUNDS, only_read};
 use super::client::{Link, Refusal, Said, header, insert_pairs};
 use super::error::Op;
 use super::metadata::{Found, LeaseState, Pairs};
-use super::talk::{ROUNDS, Talk, only_read};
 use super::{AzureBlobStore, KIND};
 use crate::types::{Answer, Error, ErrorKind, Grant, Operation, Proof, StoreError};
 
@@ -144,8 +144,8 @@ impl AzureBlobStore {
     /// A write whose future is dropped may be stored, or not; the next one that is `Ok` is stored over it.
     pub async fn write_content(&self, proof: &Proof, content: impl AsRef<[u8]>) -> Result<(), Error> {
         self.check_proof(proof)?;
-        let mut talk = self.talk(proof.name());
-        match talk.write_content(proof, content.as_ref()).await {
+        let mut call = self.call(proof.name());
+        match call.write_content(proof, content.as_ref()).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(not_held(proof)),
             Err(error) => Err(fenced(error, proof)),
@@ -182,7 +182,7 @@ impl AzureBlobStore {
     }
 }
 
-impl Talk<'_> {
+impl Call<'_> {
     /// Whether the lease was held.
     async fn write_content(&mut self, proof: &Proof, content: &[u8]) -> Result<bool, StoreError> {
         let (grant, token) = (proof.grant(), proof.token().as_u64());

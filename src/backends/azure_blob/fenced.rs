@@ -6,12 +6,12 @@ use std::sync::Arc;
 use azure_core::http::{HttpClient, Url};
 
 use super::KIND;
+use super::call::only_read;
 use super::client::{Link, Refusal, Said, Setup};
 use super::content::{Condition, Kept};
 use super::credential::Credential;
 use super::metadata::Pairs;
 use super::open;
-use super::talk::only_read;
 use crate::fence::{FenceError, Found, Put, Raised, Tagged, WriteId, raise};
 use crate::types::{Answer, Error, ErrorKind, FencingToken, Operation, Written};
 

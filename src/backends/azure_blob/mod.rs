@@ -1,20 +1,20 @@
 //! Leases in an Azure Blob container: the service's own blob leases, with the record in the blobs' metadata.
 
+mod call;
 mod claim;
 mod client;
 mod content;
 mod credential;
 mod error;
 mod fenced;
-mod hold;
 mod list;
 mod metadata;
 mod names;
 mod notes;
 mod open;
 mod operator;
+mod renew;
 mod shared_key;
-mod talk;
 mod token;
 mod vacate;
 
@@ -28,11 +28,11 @@ pub use self::credential::Credential;
 pub use self::fenced::{FencedBlob, FencedBlobBuilder, RaisedBlob};
 pub use self::open::AzureBlobStoreBuilder;
 
+use self::call::Call;
 use self::client::Link;
 use self::error::no_container;
 use self::metadata::Found;
 use self::notes::Notes;
-use self::talk::Talk;
 use crate::store::Store;
 use crate::types::{
     Answer, Applied, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, FencingToken, ListPage, Name, Page, Renew,
@@ -64,20 +64,20 @@ struct Shared {
 }
 
 impl AzureBlobStore {
-    fn talk<'a>(&'a self, name: &'a Name) -> Talk<'a> {
-        Talk::new(&self.shared, name)
+    fn call<'a>(&'a self, name: &'a Name) -> Call<'a> {
+        Call::new(&self.shared, name)
     }
 
     async fn renew_one(&self, renew: &Renew) -> Answer<Renewed> {
-        let mut talk = self.talk(&renew.name);
-        let renewed = talk.renew(renew).await;
-        talk.end(renewed)
+        let mut call = self.call(&renew.name);
+        let renewed = call.renew(renew).await;
+        call.end(renewed)
     }
 
     async fn end_grant(&self, name: &Name, token: u64, force: bool) -> Answer<Revoked> {
-        let mut talk = self.talk(name);
-        let revoked = talk.revoke(token, force).await;
-        talk.end(revoked)
+        let mut call = self.call(name);
+        let revoked = call.revoke(token, force).await;
+        call.end(revoked)
     }
 }
 
@@ -95,9 +95,9 @@ impl Store for AzureBlobStore {
 
     async fn claim(&self, claim: &Claim) -> Answer<Claimed> {
         check(claim)?;
-        let mut talk = self.talk(&claim.name);
-        let claimed = talk.claim(claim).await;
-        talk.end(claimed)
+        let mut call = self.call(&claim.name);
+        let claimed = call.claim(claim).await;
+        call.end(claimed)
     }
 
     async fn renew(&self, renewals: &[Renew]) -> Vec<Answer<Renewed>> {
@@ -112,9 +112,9 @@ impl Store for AzureBlobStore {
         if vacate.burn {
             token_in_range(vacate.token)?;
         }
-        let mut talk = self.talk(&vacate.name);
-        let vacated = talk.vacate(vacate).await;
-        talk.end(vacated)
+        let mut call = self.call(&vacate.name);
+        let vacated = call.vacate(vacate).await;
+        call.end(vacated)
     }
 
     async fn revoke(&self, revoke: &Revoke) -> Answer<Revoked> {
@@ -130,13 +130,13 @@ impl Store for AzureBlobStore {
     }
 
     async fn read(&self, name: &Name) -> Answer<View> {
-        let mut talk = self.talk(name);
-        let view = talk.look().await.map(|found| {
+        let mut call = self.call(name);
+        let view = call.look().await.map(|found| {
             let view = found.as_ref().map_or_else(View::absent, Found::view);
             self.shared.notes.saw(name, found);
             view
         });
-        talk.end(view)
+        call.end(view)
     }
 
     async fn list(&self, prefix: &str, page: Option<Page>) -> Answer<ListPage> {

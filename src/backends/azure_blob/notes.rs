@@ -42,7 +42,7 @@ impl Notes {
     }
 
     /// A lease with this id is being asked for, of the blob as it was found. It is in doubt until it is settled.
-    pub(super) fn asks_for(&self, grant: Grant, found: &Found) {
+    pub(super) fn proposes(&self, grant: Grant, found: &Found) {
         self.doubts(grant, Some(found.clone()));
     }
 

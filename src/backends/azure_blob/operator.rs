@@ -1,13 +1,13 @@
 //! What others may do to a grant. A leased blob cannot be written without the lease, so a revocation and an ask are one
 //! act here: the lease is broken, and its holder learns of it with its next renewal.
 
+use super::call::{Call, ROUNDS};
 use super::client::Refusal;
 use super::metadata::{Found, LeaseState};
-use super::talk::{ROUNDS, Talk};
 use crate::protocol::broken::Broken;
 use crate::types::{Revoked, StoreError, View};
 
-impl Talk<'_> {
+impl Call<'_> {
     /// Breaks the lease of the grant with this token: when the rest of its term is over, because the holder believes
     /// in it until then; or, forced, at once.
     ///

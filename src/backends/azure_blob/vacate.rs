@@ -1,13 +1,13 @@
 //! Releases, plain and closing, and the clean-up of claims that were given up.
 
+use super::call::{Call, ROUNDS, halfway};
 use super::client::Refusal;
 use super::error::no_container;
 use super::metadata::{self, Found, LeaseState, Pairs};
-use super::talk::{ROUNDS, Talk, halfway};
 use crate::protocol::broken::Broken;
 use crate::types::{Close, Grant, StoreError, Vacate, Vacated, View};
 
-impl Talk<'_> {
+impl Call<'_> {
     pub(super) async fn vacate(&mut self, vacate: &Vacate) -> Result<Vacated, StoreError> {
         let vacated = match (vacate.burn, &vacate.close) {
             (true, _) => self.burn(vacate).await?,

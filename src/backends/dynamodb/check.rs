@@ -68,7 +68,7 @@ impl DynamoDbStore {
     /// # Errors
     /// [`ErrorKind::Invalid`]: the proof is of a lease in another store. Make both from the same `DynamoDbStore` or its
     /// clones: one that was opened by [`unverified`](super::DynamoDbStoreBuilder::unverified) is another one than one
-    /// that was opened by `open`.
+    /// that was opened by `open`. Or the table is a strongly consistent global table, which has no transactions.
     pub fn condition_check(&self, proof: &Proof) -> Result<ConditionCheck, Error> {
         let invalid =
             |why: String| Error::new(ErrorKind::Invalid, Operation::Fence, why).on(KIND).for_name(proof.name());
@@ -78,6 +78,13 @@ impl DynamoDbStore {
                 proof.store(),
                 self.shared.identity
             )));
+        }
+        if self.shared.without_transactions {
+            return Err(invalid(
+                "the table is a global table with strong consistency, which has no transactions; fence the writes \
+                 themselves, with `Fenced`"
+                    .into(),
+            ));
         }
         let Update { condition, names, values, .. } = expressions::held(proof);
         let check = ConditionCheck::builder()

@@ -51,6 +51,8 @@ struct Shared {
     keys: Keys,
     retention_s: Option<u64>,
     identity: String,
+    /// Whether the table is known to have no transactions.
+    without_transactions: bool,
 }
 
 /// A conditional write's end, with what was found where it was refused.
@@ -169,16 +171,17 @@ impl Store for DynamoDbStore {
     }
 
     fn isolated(&self) -> Option<Arc<dyn Store>> {
-        let Shared { link, keys, retention_s, identity } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, without_transactions } = &*self.shared;
         let (keys, retention_s, identity) = (keys.clone(), *retention_s, identity.clone());
-        let shared = Shared { link: link.isolated(), keys, retention_s, identity };
+        let without_transactions = *without_transactions;
+        let shared = Shared { link: link.isolated(), keys, retention_s, identity, without_transactions };
         Some(Arc::new(Self { shared: Arc::new(shared) }))
     }
 }
 
 impl fmt::Debug for DynamoDbStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shared { link, keys, retention_s, identity } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, .. } = &*self.shared;
         f.debug_struct("DynamoDbStore")
             .field("table", &link.place.table)
             .field("keys", keys)

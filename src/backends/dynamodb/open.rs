@@ -103,10 +103,10 @@ impl DynamoDbStoreBuilder {
             let found = link.describe().await.map_err(hint)?.value;
             let keys = options.verified(&link, &found)?;
             let identity = identity(&found).unwrap_or_else(|| unverified_identity(&link));
-            Ok((keys, identity))
+            Ok((keys, identity, matches!(consistency(&found), Consistency::Strong)))
         };
-        let (keys, identity) = opened.await.map_err(opening)?;
-        Ok(options.store(link, keys, identity))
+        let (keys, identity, strong) = opened.await.map_err(opening)?;
+        Ok(options.store(link, keys, identity, strong))
     }
 
     /// Uses the table without looking at it: for functions that may not, or have no time to, call
@@ -127,7 +127,7 @@ impl DynamoDbStoreBuilder {
         let keys = Keys { partition, sort: options.sort_key.clone() };
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
-        Ok(options.store(link, keys, identity))
+        Ok(options.store(link, keys, identity, false))
     }
 }
 
@@ -201,7 +201,7 @@ impl Options {
         Ok(Keys { partition, sort: self.sort_key.clone() })
     }
 
-    fn store(self, link: Link, keys: Keys, identity: String) -> DynamoDbStore {
+    fn store(self, link: Link, keys: Keys, identity: String, without_transactions: bool) -> DynamoDbStore {
         // Two constants in one table are two sets of leases.
         let identity = match &keys.sort {
             Some(SortKey::Constant { attribute, value }) => format!("{identity}#{attribute}={value}"),
@@ -209,7 +209,7 @@ impl Options {
             None => identity,
         };
         let retention_s = self.retention.map(|retention| retention.as_secs());
-        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity }) }
+        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity, without_transactions }) }
     }
 }
 

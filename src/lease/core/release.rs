@@ -10,6 +10,7 @@ use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::State;
 use crate::protocol::observer::Observer;
 use crate::protocol::release::{Release, Released};
+use crate::protocol::retry::{Retry, Tries};
 use crate::types::{Close, Data, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Vacated, Written};
 
 impl Core {
@@ -216,21 +217,19 @@ impl Core {
             now_ms: self.client.port.late_now_ms(),
         };
         // A lost lease sends one at the most.
-        let tries = if matches!(self.ended(), Some(Ended::Lost(_))) { 1 } else { self.rules.tries };
-        let mut failures = 0;
+        let once = matches!(self.ended(), Some(Ended::Lost(_)));
+        let mut tries = Tries::default();
         loop {
-            failures += 1;
             let error = match self.client.port.vacate(limit, body.clone()).await {
                 Ok((answer, _)) => return Ok(self.released(&release, operation, &answer)),
                 Err(error) => error,
             };
             release.failed(error.applied);
-            if !error.kind.is_transient() || failures >= tries {
+            if once || !self.until_next_try(&mut tries, Retry::after(error.kind)).await {
                 // It is owed from now on: whatever this copy has done, a later one may do it yet.
                 let error = Error::of_store(operation, self.client.description.kind, error);
                 return Err(error.for_name(&self.name).written_if(Written::Unknown));
             }
-            self.pause_before_try(failures).await;
         }
     }
 

@@ -1,11 +1,11 @@
 //! Renewals. Only one with a payload writes the record.
 
+use super::call::{Call, ROUNDS};
 use super::client::Refusal;
 use super::metadata::{self, Found};
-use super::talk::{ROUNDS, Talk};
 use crate::types::{Applied, Data, Renew, Renewed, StoreError, StoreErrorKind};
 
-impl Talk<'_> {
+impl Call<'_> {
     /// No condition on the tag: the holder's own writes move it.
     pub(super) async fn renew(&mut self, renew: &Renew) -> Result<Renewed, StoreError> {
         if renew.data.is_some() {

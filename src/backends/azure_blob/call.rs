@@ -11,13 +11,13 @@ use crate::types::{Answer, Applied, Grant, Name, StoreError, StoreErrorKind, Tim
 pub(super) const ROUNDS: u32 = 4;
 
 /// The requests of one call about one blob. Keeps the newest time that the service has told.
-pub(super) struct Talk<'a> {
+pub(super) struct Call<'a> {
     pub(super) shared: &'a Shared,
     pub(super) name: &'a Name,
     date_ms: Option<u64>,
 }
 
-impl<'a> Talk<'a> {
+impl<'a> Call<'a> {
     pub(super) fn new(shared: &'a Shared, name: &'a Name) -> Self {
         Self { shared, name, date_ms: None }
     }
