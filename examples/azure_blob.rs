@@ -10,15 +10,16 @@
 //! On the real thing the URL is `https://ACCOUNT.blob.core.windows.net/CONTAINER`. In place of account and key,
 //! `AZURE_STORAGE_SAS_TOKEN` will do, or a signature in the URL; then the container has to be there already.
 
-use std::env;
 use std::time::Duration;
 
-use leasehold::azure_blob::{AzureBlobStore, Credential};
 use leasehold::{Attempt, Error, Leases};
+
+#[path = "from_env/azure.rs"]
+mod from_env;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let store = open().await?;
+    let store = from_env::Place::find()?.store().await?;
     let leases = Leases::builder(store.clone()).prefix("example/").holder("first").build()?;
     let rival = Leases::builder(store).prefix("example/").holder("rival").build()?;
 
@@ -42,18 +43,4 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("after the release rival has it with token {} > {token}", lease.token());
     lease.release().await?;
     Ok(())
-}
-
-async fn open() -> Result<AzureBlobStore, Box<dyn std::error::Error>> {
-    let container = env::var("AZURE_STORAGE_CONTAINER_URL").map_err(|_| "AZURE_STORAGE_CONTAINER_URL is not set")?;
-    if let (Ok(account), Ok(key)) = (env::var("AZURE_STORAGE_ACCOUNT"), env::var("AZURE_STORAGE_KEY")) {
-        let builder = AzureBlobStore::builder(container, Credential::shared_key(account, key));
-        return Ok(builder.create_container().open().await?); // in production your infrastructure creates it
-    }
-    let credential = match env::var("AZURE_STORAGE_SAS_TOKEN") {
-        Ok(token) => Credential::sas(token),
-        Err(_) => Credential::in_url(),
-    };
-    // A signature of one container may not look at the container itself, as `open` does.
-    Ok(AzureBlobStore::builder(container, credential).unverified()?)
 }

@@ -57,7 +57,7 @@ fn main() {
     second.join().unwrap();
 
     println!(
-        "\nNo clock and no timeout could have stopped that write: it was already on its way when its lease ran out."
+        "\nAlice had looked before she wrote. No check of hers could have stopped that write: the freeze came after it."
     );
     println!("The token did. Pass it with every write, and let the resource refuse a lower one.");
 }
@@ -73,15 +73,16 @@ async fn alice(scene: Arc<Scene>) -> Result<(), Error> {
 
     tokio::time::sleep(Duration::from_secs(2)).await;
     scene.say("alice", "still holds it after a whole term, because it is renewed");
+    scene.say("alice", format!("looks before her next write: is_held() = {}", held.is_held()));
     scene.say("alice", format!("FREEZES for {FREEZE:?} (a long collection, a stopped machine, a swapped-out page)"));
     thread::sleep(FREEZE); // blocks the runtime too: nothing renews
 
-    scene.say("alice", "wakes up and does not know it. Its write goes out:");
+    scene.say("alice", "wakes up and does not know it. The write that she had looked for goes out:");
     match scene.ledger.write(held.token(), 1_000_000) {
         Ok(balance) => scene.say("alice", format!("accepted?! The balance is {balance}")),
         Err(stale) => scene.say("alice", format!("REFUSED: {stale}")),
     }
-    scene.say("alice", format!("asks the lease, without any request: is_held() = {}", held.is_held()));
+    scene.say("alice", format!("looks again, without any request: is_held() = {}", held.is_held()));
     if let Ended::Lost(lost) = held.lost().await {
         scene.say("alice", lost.to_string());
     }
@@ -98,7 +99,7 @@ async fn bob(scene: Arc<Scene>) -> Result<(), Error> {
         .acquire("ledger")
         .await?
         .run(|held| async move {
-            scene.say("bob", format!("took over with the higher token {}", held.token()));
+            scene.say("bob", format!("took over with the higher token {} (tokens rise, with gaps)", held.token()));
             scene.ledger.fence.raise(held.token()).expect("this token is the highest");
             scene.say("bob", "raised the fence first, and only then reads");
             let balance = scene.ledger.write(held.token(), 1).expect("this token is the highest");

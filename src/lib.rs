@@ -201,3 +201,13 @@ struct Fencing;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/operations.md")]
 struct Operations;
+
+/// The code of `docs/multi-region.md`, which is compiled.
+#[cfg(all(doctest, feature = "dynamodb"))]
+#[doc = include_str!("../docs/multi-region.md")]
+struct MultiRegion;
+
+/// The code of `docs/production.md`, which is a test where it can be.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/production.md")]
+struct Production;

@@ -288,7 +288,7 @@ async fn a_waiter_whose_time_is_up_names_the_holder_its_token_and_how_far_it_has
         let by = error.held_by().expect("it has seen the holder");
         assert_eq!((by.holder(), by.token()), (Some("a"), Some(dead.lease.token())));
         assert_eq!((by.unchanged_for(), by.of()), (12 * SECOND, Some(WATCH)), "{world:?}");
-        let said = format!("held by a with token {}, unchanged for 12.0 s of 30.3 s", dead.lease.token());
+        let said = format!("held by a with token {}, seen unchanged for 12.0 s of 30.3 s", dead.lease.token());
         assert!(error.to_string().contains(&said), "{error}");
         assert_eq!((way.count(Verb::Burn), way.count(Verb::Release)), (0, 0), "it owes nothing");
         assert!(dead.hung.times() > 0);

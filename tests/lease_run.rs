@@ -288,7 +288,7 @@ async fn run_is_refused_with_manual_renewal_and_the_work_is_not_begun() {
     });
     let error = out.await.unwrap_err();
     assert!(!*begun.lock().unwrap());
-    assert!(error.to_string().contains("run() needs renewal in the background"), "{error}");
+    assert!(error.to_string().contains("`run` needs renewal in the background"), "{error}");
     assert_eq!(leases.inspect("job").await.unwrap().status, Status::Free);
     let finished = manual().await.unwrap().run_to_end(|_| async { 7 }).await;
     assert_eq!(finished.output, None);

@@ -58,6 +58,8 @@ async fn each_recipe_costs_what_the_docs_say() {
         asked
     };
     for round in 0..2 {
+        a.leases.inspect("some other").await.unwrap(); // an hour later it does not know the time any more
+        asked();
         let election = Election::new(&a.leases, "leader");
         election.lead(async |_| Ok::<_, Error>(())).await.unwrap();
         let term = asked();
@@ -71,8 +73,8 @@ async fn each_recipe_costs_what_the_docs_say() {
         let over = asked();
         tokio::time::sleep(Duration::from_secs(3600)).await;
         if round == 1 {
-            assert_eq!(term, [Op::HeadBlob, Op::Acquire, Op::SetMetadata, Op::Release]);
-            assert_eq!(permit, [Op::HeadBlob, Op::Acquire, Op::SetMetadata, Op::Release]);
+            assert_eq!(term, [Op::Acquire, Op::SetMetadata, Op::Release]);
+            assert_eq!(permit, [Op::Acquire, Op::SetMetadata, Op::Release]);
             let closing = [Op::SetMetadata, Op::Release];
             assert_eq!(ran, [&[Op::HeadBlob, Op::Acquire, Op::SetMetadata][..], &closing].concat());
             assert_eq!(over, [Op::HeadBlob]);

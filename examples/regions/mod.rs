@@ -28,6 +28,7 @@ use leasehold::Store;
 pub use self::environment::Region;
 
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+pub type Preparing = Pin<Box<dyn Future<Output = Result<()>>>>;
 pub type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Store>>>>>;
 
 /// What the examples differ in.
@@ -36,7 +37,7 @@ pub struct Example {
     /// Where the store is, or the stores are.
     pub regions: fn() -> Result<Vec<Region>>,
     /// Done once, before any service starts.
-    pub prepare: fn(Vec<Region>) -> Pin<Box<dyn Future<Output = Result<()>>>>,
+    pub prepare: fn(Vec<Region>) -> Preparing,
     /// The store as a service in the region of this index sees it. `home` is the index of the home region.
     pub open: fn(regions: Vec<Region>, own: usize, home: usize) -> Opening,
     /// Whether the store is gone with its home, until an operator has moved it.

@@ -112,7 +112,7 @@ impl Scene {
 
     fn print(&self, title: &str) {
         println!("{title}\n");
-        println!("{:<16} {:<46} {:>12}  {}", "region", "event", "after kill", "token");
+        println!("{:<16} {:<46} {:>12}  token", "region", "event", "after kill");
         for Row { event, at, holder, token } in &self.rows {
             let at = at.map_or_else(|| "-".to_owned(), |at| format!("{:.1} s", at.as_secs_f64()));
             println!("{holder:<16} {event:<46} {at:>12}  {token}");

@@ -1,5 +1,6 @@
 //! A service in one region. It wants to run the settlement job, and runs it while it holds the lease.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub async fn serve(example: &Example, role: Role) -> Result<()> {
         }
     };
     let leases = Leases::builder(store).holder(&name).ttl(example.ttl).margin(example.ttl / 10).build()?;
-    let ledger = Arc::new(Ledger::open(&ledger)?);
+    let ledger = Rc::new(Ledger::open(&ledger)?);
     let caught = caught();
     loop {
         let lease = match leases.acquire("settlement").await {

@@ -18,8 +18,8 @@ use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
-    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError, View,
-    Written,
+    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError,
+    StoreErrorKind, View, Written,
 };
 
 /// What is asked for.
@@ -44,7 +44,7 @@ impl Spec {
 pub(super) async fn wait(client: &Arc<Client>, spec: Spec, limit: Option<Duration>) -> Result<Lease, Error> {
     let begun = Begun::new(client, Operation::Acquire, &spec, limit)?;
     let place = Lines::join(client, &spec.name);
-    let late = || timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)));
+    let late = || timed_out(client, &spec.name, place.holder().map(|core| local(client, &core)), None);
     let known = begun.in_time(place.turn()).await.ok_or_else(late)?;
     begun.settle(&spec).await;
     client.ensure_open(Operation::Acquire)?;
@@ -157,6 +157,9 @@ struct Call<'a> {
     known: u64,
     last_seen: Option<View>,
     last_error: Option<StoreError>,
+    /// How many requests in a row have had no answer.
+    failures: u8,
+    waits: bool,
     /// Whether something is owed for it: what it wrote may stand, or land yet.
     owes: bool,
     granted: bool,
@@ -170,9 +173,9 @@ impl<'a> Call<'a> {
         let known = known.max(remembered.token);
         let machine = Acquire::new(goal, known).watching(remembered.watched);
         let machine = if spec.look.first { machine.reading_first() } else { machine };
-        let (last_seen, last_error) = (None, None);
+        let (last_seen, last_error, failures, waits) = (None, None, 0, goal == Goal::Wait);
         let (owes, granted, over) = (false, false, false);
-        Self { client, begun, spec, machine, known, last_seen, last_error, owes, granted, over }
+        Self { client, begun, spec, machine, known, last_seen, last_error, failures, waits, owes, granted, over }
     }
 
     async fn get(mut self) -> Result<Attempt, Error> {
@@ -242,18 +245,21 @@ impl<'a> Call<'a> {
 
     async fn read(&mut self, left: Duration) -> Step {
         let limit = self.attempt().min(left);
+        let cut = limit < self.attempt();
         match self.client.port.read(limit, self.spec.name.clone()).await {
             Ok((view, _)) => {
+                self.answered();
                 let step = self.on(Event::Seen(&view));
                 self.last_seen = Some(view);
                 step
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(error, cut),
         }
     }
 
     async fn claim(&mut self, proposal: Proposal, left: Duration) -> Step {
         let limit = self.attempt().min(left);
+        let cut = limit < self.attempt();
         let claim = Claim {
             name: self.spec.name.clone(),
             token: proposal.token,
@@ -268,19 +274,32 @@ impl<'a> Call<'a> {
         self.machine.sent(self.client.now());
         match self.client.port.claim(limit, claim).await {
             Ok((answer, sample)) => {
+                self.answered();
                 let step = self.on(Event::Claimed(&answer, sample));
                 if let crate::types::Claimed::Refused(view) = answer {
                     self.last_seen = Some(view);
                 }
                 step
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.failed(error, cut),
         }
     }
 
-    fn failed(&mut self, error: StoreError) -> Step {
+    fn answered(&mut self) {
+        (self.last_error, self.failures) = (None, 0);
+    }
+
+    /// `cut`: the caller had less time left than the request may take, so that it is no sign of anything if it took longer.
+    fn failed(&mut self, error: StoreError, cut: bool) -> Step {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures == self.spec.rules.tries && self.waits {
+            let name = &self.spec.name;
+            tracing::warn!(lease.name = %name, cause = %error, "the store does not answer; the acquire waits on");
+        }
         let (applied, retry) = (error.applied, Retry::after(error.kind));
-        self.last_error = Some(error);
+        if !(cut && error.kind == StoreErrorKind::TimedOut) {
+            self.last_error = Some(error);
+        }
         self.on(Event::Failed { applied, retry })
     }
 
@@ -309,8 +328,9 @@ impl<'a> Call<'a> {
             Outcome::Granted(hold) => return Ok(Attempt::Acquired(self.granted(*hold))),
             Outcome::Held(progress) => return Ok(Attempt::Held(self.held_by(&progress).unwrap_or_else(unknown))),
             Outcome::GaveUp(progress) => {
-                let error = timed_out(self.client, &self.spec.name, self.held_by(&progress));
-                return Err(error.written_if(self.written()));
+                let (held_by, written) = (self.held_by(&progress), self.written());
+                let error = timed_out(self.client, &self.spec.name, held_by, self.last_error.take());
+                return Err(error.written_if(written));
             }
             Outcome::Failed => return Err(self.store_error()),
             Outcome::Unreadable => (ErrorKind::Unreadable, self.unreadable()),
@@ -349,7 +369,8 @@ impl<'a> Call<'a> {
     }
 
     fn held_by(&self, progress: &Progress) -> Option<HeldBy> {
-        let record = self.last_seen.as_ref()?.record.as_ref()?;
+        // A free record has nobody, whatever has kept this call from getting it.
+        let record = self.last_seen.as_ref().filter(|view| view.standing != Standing::Vacant)?.record.as_ref()?;
         let closed = record.closed.filter(|_| record.grant.is_none());
         // The token of a closed record may be that of a claim that was given up since.
         let token = closed.and_then(|closed| closed.by).unwrap_or(record.token);
@@ -358,6 +379,7 @@ impl<'a> Call<'a> {
             token: FencingToken::new(token),
             closed: closed.is_some(),
             data: record.data.clone(),
+            own: false,
             unchanged_for: Duration::from_nanos(progress.seen_for),
             of: progress.of.map(Duration::from_nanos),
         })
@@ -409,20 +431,28 @@ fn local(client: &Client, core: &Core) -> HeldBy {
         token: Some(core.token),
         closed: false,
         data: core.newest_data(),
+        own: true,
         unchanged_for: Duration::ZERO,
         of: None,
     }
 }
 
 fn unknown() -> HeldBy {
-    HeldBy { holder: None, token: None, closed: false, data: None, unchanged_for: Duration::ZERO, of: None }
+    HeldBy { holder: None, token: None, closed: false, data: None, own: false, unchanged_for: Duration::ZERO, of: None }
 }
 
-fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>) -> Error {
-    let why = match &held_by {
-        Some(by) => format!("the time that was given is over: {by}"),
-        None => "the time that was given is over".to_owned(),
-    };
-    let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why);
-    error.for_name(name).on(client.description.kind).seen_held_by(held_by)
+fn timed_out(client: &Client, name: &Name, held_by: Option<HeldBy>, last: Option<StoreError>) -> Error {
+    let mut why = "the time that was given is over".to_owned();
+    if let Some(by) = &held_by {
+        why += &format!(": {by}");
+    }
+    if let Some(last) = &last {
+        why += &format!("; the last request failed: {}", last.message);
+    }
+    let error = Error::new(ErrorKind::TimedOut, Operation::Acquire, why).for_name(name);
+    let error = error.on(client.description.kind).seen_held_by(held_by);
+    match last {
+        Some(last) => error.caused_by(last),
+        None => error,
+    }
 }

@@ -185,10 +185,12 @@ impl Options {
             tries: TRIES,
         };
         if rules.renew_every + 2 * rules.attempt >= rules.term() {
+            let most = rules.usable().saturating_sub(rules.renew_every + 2 * rules.attempt);
             return Err(invalid(format!(
                 "a term of {:?} with a margin of {margin:?} leaves no room for a renewal and two failures: \
-                 make the term longer or the margin shorter (at most about three tenths of the term)",
-                self.ttl
+                 make the term longer, or the margin less than {:?}",
+                self.ttl,
+                Duration::from_nanos(most)
             )));
         }
         Ok(Arc::new(rules))

@@ -159,6 +159,7 @@ impl Leases {
             owed: client.debts.count(),
             lost: client.losses.counted(),
             requests: client.port.requests.counted(),
+            failures: client.port.failures.counted(),
             smallest_remaining: left.into_iter().min(),
         }
     }

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use tokio::runtime::Handle;
 use tokio::task::{JoinError, JoinHandle};
 
-use super::stats::{Requests, Verb};
+use super::stats::{Failures, Requests, Verb};
 use crate::protocol::rules::Clocks;
 use crate::protocol::store_time::StoreTime;
 use crate::store::Store;
@@ -33,6 +33,7 @@ pub(super) struct Port {
     /// Where the calls run, if not where they are made (thread mode).
     runtime: Mutex<Option<Handle>>,
     pub(super) requests: Requests,
+    pub(super) failures: Failures,
 }
 
 /// A store's value with what its date says.
@@ -41,7 +42,7 @@ pub(super) type Seen<T> = Result<(T, Option<Sample>), StoreError>;
 impl Port {
     pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, clocks: Clocks) -> Self {
         let (time, runtime) = (Mutex::default(), Mutex::default());
-        Self { store, clock, clocks, time, runtime, requests: Requests::default() }
+        Self { store, clock, clocks, time, runtime, requests: Requests::default(), failures: Failures::default() }
     }
 
     /// From now on the calls run on this runtime.
@@ -139,6 +140,7 @@ impl Port {
         }
         if let Err(error) = &answer {
             let (op, kind) = (verb.as_str(), error.kind);
+            self.failures.count(kind);
             tracing::debug!(op, outcome = ?kind, applied = ?error.applied, error = %error, "a request failed");
         }
         answer.map(|answer| (answer.value, sample))

@@ -38,7 +38,7 @@ impl Lease {
     /// # Errors
     /// The work's own error first; else the loss, if the lease was lost before the work had ended. With
     /// [`Renewal::Manual`](crate::Renewal::Manual) nothing renews: the work is not begun and the error is a
-    /// [`Lost`] with [`LostReason::KeeperGone`]. A release that is not answered is not an error here; see
+    /// [`Lost`] with [`LostReason::NotRenewed`]. A release that is not answered is not an error here; see
     /// [`Lease::run_to_end`].
     ///
     /// # Cancel safety
@@ -103,8 +103,7 @@ impl Lease {
     }
 
     fn nobody_renews(&self) -> Lost {
-        let why = "run() needs renewal in the background: with manual renewal, renew and call the work yourself";
-        Lost::new(self.name().clone(), self.token(), LostReason::KeeperGone, Some(why.into()))
+        Lost::new(self.name().clone(), self.token(), LostReason::NotRenewed, None)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::types::LostReason;
+use crate::types::{LostReason, StoreErrorKind};
 
 /// What a client has done and holds; see [`Leases::stats`](crate::Leases::stats).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,11 +17,15 @@ pub struct Stats {
     /// Clean-ups that are owed now.
     pub owed: usize,
     /// Leases lost so far, by reason: `"deadline"`, `"taken"`, `"deleted"`, `"revoked"`, `"clock_suspect"`,
-    /// `"at_most"`, `"keeper_gone"` (also: the client was shut down).
+    /// `"at_most"`, `"keeper_gone"`, `"shutdown"`.
     pub lost: BTreeMap<&'static str, u64>,
     /// Requests sent so far, by operation: `"claim"`, `"read"`, `"renew"`, `"release"`, `"burn"`, `"revoke"`,
     /// `"ask"`, `"list"`.
     pub requests: BTreeMap<&'static str, u64>,
+    /// Requests that have failed so far, by what the failure asks for: `"throttled"`, `"unavailable"`, `"timed_out"`,
+    /// `"contended"` (another's write was in the way), `"denied"`, `"misconfigured"`, `"invalid"`. A refusal ("held by
+    /// another") is an answer and not counted.
+    pub failures: BTreeMap<&'static str, u64>,
     /// The least time that any held lease would still be held without another answer.
     pub smallest_remaining: Option<Duration>,
 }
@@ -70,11 +74,37 @@ impl Requests {
     }
 }
 
+/// Failed requests by kind.
+#[derive(Debug, Default)]
+pub(super) struct Failures([AtomicU64; 7]);
+
+const KINDS: [&str; 7] = ["throttled", "unavailable", "timed_out", "contended", "denied", "misconfigured", "invalid"];
+
+impl Failures {
+    pub(super) fn count(&self, kind: StoreErrorKind) {
+        let index = match kind {
+            StoreErrorKind::Throttled => 0,
+            StoreErrorKind::Unavailable => 1,
+            StoreErrorKind::TimedOut => 2,
+            StoreErrorKind::Contended => 3,
+            StoreErrorKind::Denied => 4,
+            StoreErrorKind::Misconfigured => 5,
+            StoreErrorKind::Invalid => 6,
+        };
+        self.0[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn counted(&self) -> BTreeMap<&'static str, u64> {
+        KINDS.into_iter().zip(&self.0).map(|(kind, count)| (kind, count.load(Ordering::Relaxed))).collect()
+    }
+}
+
 /// Losses by reason.
 #[derive(Debug, Default)]
-pub(super) struct Losses([AtomicU64; 7]);
+pub(super) struct Losses([AtomicU64; 8]);
 
-const REASONS: [&str; 7] = ["deadline", "taken", "deleted", "revoked", "clock_suspect", "at_most", "keeper_gone"];
+const REASONS: [&str; 8] =
+    ["deadline", "taken", "deleted", "revoked", "clock_suspect", "at_most", "keeper_gone", "shutdown"];
 
 impl Losses {
     pub(super) fn count(&self, reason: &LostReason) {
@@ -85,7 +115,8 @@ impl Losses {
             LostReason::Revoked => 3,
             LostReason::ClockSuspect => 4,
             LostReason::AtMost => 5,
-            LostReason::KeeperGone | LostReason::Shutdown => 6,
+            LostReason::KeeperGone | LostReason::NotRenewed => 6,
+            LostReason::Shutdown => 7,
         };
         self.0[index].fetch_add(1, Ordering::Relaxed);
     }

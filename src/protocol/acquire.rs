@@ -5,7 +5,8 @@
 
 use super::broken::Broken;
 use super::cleanup::Debt;
-use super::hold::{Computed, Hold, expires_at};
+use super::expiry::{Computed, expires_at};
+use super::hold::Hold;
 use super::observer::{Judgement, Observer, Progress};
 use super::retry::Retry;
 use super::rules::Rules;

@@ -10,6 +10,7 @@
 pub mod acquire;
 pub mod broken;
 pub mod cleanup;
+pub mod expiry;
 pub mod hold;
 pub mod observer;
 pub mod payload;

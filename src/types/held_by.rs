@@ -12,6 +12,7 @@ pub struct HeldBy {
     pub(crate) token: Option<FencingToken>,
     pub(crate) closed: bool,
     pub(crate) data: Option<Data>,
+    pub(crate) own: bool,
     pub(crate) unchanged_for: Duration,
     pub(crate) of: Option<Duration>,
 }
@@ -39,6 +40,12 @@ impl HeldBy {
         self.data.as_ref().map(Data::as_bytes)
     }
 
+    /// Whether it is held by this same client. A lease is not re-entrant: who holds it and waits for it waits for
+    /// itself.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
     /// For how long this client has seen the record unchanged, over all its calls for this name.
     pub fn unchanged_for(&self) -> Duration {
         self.unchanged_for
@@ -57,11 +64,14 @@ impl fmt::Display for HeldBy {
             (false, Some(holder)) => write!(f, "held by {holder}")?,
             (false, None) => f.write_str("held by another")?,
         }
+        if self.own {
+            f.write_str(", by this client itself,")?;
+        }
         if let Some(token) = self.token {
             write!(f, " with token {token}")?;
         }
         if let Some(of) = self.of {
-            write!(f, ", unchanged for {:.1} s of {:.1} s", self.unchanged_for.as_secs_f64(), of.as_secs_f64())?;
+            write!(f, ", seen unchanged for {:.1} s of {:.1} s", self.unchanged_for.as_secs_f64(), of.as_secs_f64())?;
         }
         Ok(())
     }

@@ -77,6 +77,9 @@ pub enum LostReason {
     KeeperGone,
     /// The client was shut down while the work was still running.
     Shutdown,
+    /// Nothing was going to renew it: [`Lease::run`](crate::Lease::run) with
+    /// [`Renewal::Manual`](crate::Renewal::Manual). The work was not begun.
+    NotRenewed,
 }
 
 impl fmt::Display for LostReason {
@@ -91,6 +94,10 @@ impl fmt::Display for LostReason {
             Self::AtMost => f.write_str("the longest hold that was asked for is over"),
             Self::Shutdown => f.write_str("the client was shut down while its work was still running"),
             Self::KeeperGone => f.write_str("the runtime that renewed it has ended"),
+            Self::NotRenewed => f.write_str(
+                "it was given back, because `run` needs renewal in the background: with manual renewal, renew and call \
+                 the work yourself",
+            ),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use leasehold::azure_blob::azure_core;
 use leasehold::azure_blob::azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
 use leasehold::azure_blob::azure_core::error::ErrorKind as SdkKind;
@@ -12,8 +14,9 @@ use leasehold::azure_blob::{AzureBlobStore, Credential};
 use leasehold::store::Store;
 use leasehold::testing::TestClock;
 use leasehold::{Applied, Claim, Claimed, StoreErrorKind};
+use tokio::time::timeout;
 
-use crate::ground::{a, claim, error, name, release, renew_with, value};
+use crate::ground::{a, claim, error, name, release, renew, renew_with, value};
 use crate::support::azure::{ACCOUNT, Auth, Fake};
 
 const KEY: &str = "a2V5IG9mIHRoZSBhY2NvdW50";
@@ -26,6 +29,21 @@ pub(crate) struct NoToken;
 /// Gives "token-1", "token-2" and so on, each when it is asked again.
 #[derive(Debug, Default)]
 struct Tokens(AtomicUsize);
+
+/// Gives "token-1", which is good for a few minutes more, and nothing after it: it hangs.
+#[derive(Debug, Default)]
+struct HangsNearTheEnd(AtomicUsize);
+
+#[async_trait]
+impl TokenCredential for HangsNearTheEnd {
+    async fn get_token(&self, _: &[&str], _: Option<TokenRequestOptions<'_>>) -> azure_core::Result<AccessToken> {
+        if self.0.fetch_add(1, Ordering::SeqCst) > 0 {
+            std::future::pending::<()>().await;
+        }
+        let expires_on = OffsetDateTime::now_utc() + azure_core::time::Duration::minutes(4);
+        Ok(AccessToken::new("token-1".to_owned(), expires_on))
+    }
+}
 
 #[async_trait]
 impl TokenCredential for NoToken {
@@ -114,6 +132,23 @@ async fn a_token_is_asked_for_once_and_again_only_when_the_service_refuses_it() 
     assert_eq!((failed.kind, failed.applied, fake.total()), (StoreErrorKind::Denied, Applied::No, 1), "no second try");
     assert_eq!(value(store.claim(&claim(6, a())).await), Claimed::Granted);
     assert_eq!(credential.0.load(Ordering::SeqCst), 2);
+}
+
+/// The SDK lets requests wait for the successor of a token one after the other.
+#[tokio::test(start_paused = true)]
+async fn an_identity_service_that_hangs_while_the_token_is_good_costs_no_request_its_time_however_many_there_are() {
+    /// One request of a lease with the shortest term.
+    const ATTEMPT: Duration = Duration::from_millis(2_500);
+    let fake = fake(Auth::Bearer("token-1".into()));
+    let credential = Arc::new(HangsNearTheEnd::default());
+    let store = store(&fake, fake.container_url(), Credential::token(credential.clone()));
+    value(store.claim(&claim(5, a())).await);
+    let body = renew(5, a());
+    let renewals = (0..50).map(|_| async { timeout(ATTEMPT, store.renew(std::slice::from_ref(&body))).await });
+    let renewed =
+        join_all(renewals).await.into_iter().filter(|answer| matches!(answer.as_deref(), Ok([Ok(_)]))).count();
+    assert_eq!(renewed, 50);
+    assert_eq!(credential.0.load(Ordering::SeqCst), 2, "asked again once, and then not for a while");
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,6 +84,8 @@ async fn a_write_that_never_left_or_that_the_service_rejected_is_not_applied() {
             (Fault::Answer(403, "AuthenticationFailed"), Denied),
             (Fault::Answer(401, "NoAuthenticationInformation"), Denied),
             (Fault::Answer(409, "BlobImmutableDueToPolicy"), Invalid),
+            (Fault::Answer(405, "UnsupportedHttpVerb"), Invalid),
+            (Fault::Answer(413, "RequestBodyTooLarge"), Invalid),
             (Fault::Answer(409, "ContainerBeingDeleted"), Misconfigured),
         ] {
             let ground = ground_for(op).await;
@@ -198,12 +200,16 @@ async fn opening_says_what_is_wrong_with_the_container_and_what_to_do() {
     let wrong = builder().open().await.expect_err("wrong key");
     assert_eq!(wrong.kind(), ErrorKind::Denied);
     assert!(wrong.to_string().contains("the credential is not valid"), "{wrong}");
+    assert!(!wrong.to_string().contains("unverified()"), "it would not help: {wrong}");
+    fake.on(Op::GetContainer).fault(Fault::Answer(403, "AuthorizationResourceTypeMismatch"));
+    let narrow = builder().open().await.expect_err("a signature for containers only").to_string();
+    assert!(narrow.contains("resource types") && !narrow.contains("clock"), "{narrow}");
     fake.on(Op::GetContainer).fault(Fault::Hang);
     assert_eq!(builder().open().await.expect_err("hangs").kind(), ErrorKind::Unavailable);
     fake.on(Op::CreateContainer).fault(Fault::Answer(403, "AuthorizationFailure"));
     let denied = builder().create_container().open().await.expect_err("denied");
     assert!(denied.to_string().contains("Create Container"), "{denied}");
-    assert_eq!(fake.requests().len(), 6, "each was sent once");
+    assert_eq!(fake.requests().len(), 7, "each was sent once");
     fake.delete_container();
     let deleted = builder().create_container().open().await.expect_err("being deleted");
     assert_eq!(deleted.kind(), ErrorKind::Misconfigured, "{deleted}");
@@ -228,6 +234,8 @@ fn a_url_or_a_credential_that_cannot_be_used_is_refused_before_anything_is_sent(
         ("https://acct.blob.core.windows.net/leases?sv=1", Credential::in_url(), "no shared access signature in it"),
         ("https://acct.blob.core.windows.net/leases", Credential::sas("sv=1"), "`sig=`"),
         ("https://acct.blob.core.windows.net/leases", Credential::shared_key("acct", "no base64!"), "not base64"),
+        ("https://acct.blob.core.windows.net/leases&sig=u:p", key(), "follow a `?`"),
+        ("https://acct.blob.core.windows.net/leases%3Fsig%3Du:p", key(), "follow a `?`"),
     ] {
         let error = AzureBlobStore::builder(url, credential).unverified().expect_err(url);
         assert_eq!(error.kind(), ErrorKind::Misconfigured, "{url}");

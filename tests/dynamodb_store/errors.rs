@@ -48,7 +48,7 @@ async fn throttling_and_a_stale_signature_are_transient_and_not_applied() {
     assert_eq!((throttled.applied, throttled.kind), (Applied::No, StoreErrorKind::Throttled));
     let fixture = Fixture::start().await;
     let stale = failed(&fixture, Fault::Answer(Answer::invalid_signature())).await;
-    assert_eq!((stale.applied, stale.kind), (Applied::No, StoreErrorKind::Contended));
+    assert_eq!((stale.applied, stale.kind), (Applied::No, StoreErrorKind::Unavailable));
 }
 
 #[tokio::test]

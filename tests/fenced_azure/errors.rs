@@ -87,6 +87,9 @@ fn urls_that_name_no_blob_are_refused() {
     {
         assert_eq!(FencedBlob::at(url, shared_key()).map(drop).unwrap_err().kind(), ErrorKind::Misconfigured, "{url}");
     }
+    let pasted =
+        FencedBlob::at("https://acct.blob.core.windows.net/box/b&sig=PLANTED", shared_key()).map(drop).unwrap_err();
+    assert!(pasted.to_string().contains("follow a `?`") && !pasted.to_string().contains("PLANTED"), "{pasted}");
     let blob = "https://acct.blob.core.windows.net/box/";
     assert!(FencedBlob::at(blob, shared_key()).is_err());
     assert!(FencedBlob::at(format!("{blob}a/b.json"), shared_key()).is_ok());

@@ -6,7 +6,7 @@ use leasehold::{Attempt, Ended, ErrorKind, LostReason, Renewal};
 use tokio::time::{Instant, sleep};
 
 use crate::ground::{Ground, MILLI, SECOND, TERM, TTL, reason};
-use crate::support::azure::Op;
+use crate::support::azure::{Fault, Op};
 
 fn dies(ground: &Ground) -> crate::ground::Machine {
     ground.machine_with("dead", 1, |builder| builder.renewal(Renewal::Manual))
@@ -69,6 +69,19 @@ async fn a_try_at_a_held_lease_answers_after_one_request_and_never_sleeps() {
 
 // A4
 #[tokio::test(start_paused = true)]
+async fn a_waiter_whose_requests_fail_until_its_time_is_over_says_so_and_names_no_holder() {
+    for op in [Op::HeadBlob, Op::Acquire] {
+        let ground = Ground::with_a_free_lease().await;
+        ground.fake.on(op).always().fault(Fault::Answer(500, "InternalError"));
+        let a = ground.machine("a", 1);
+        let error = a.leases.acquire_within("job", 20 * SECOND).await.unwrap_err();
+        assert_eq!((error.kind(), error.held_by()), (ErrorKind::TimedOut, None), "{error}");
+        assert!(error.to_string().contains("500 InternalError"), "{error}");
+    }
+}
+
+// A4
+#[tokio::test(start_paused = true)]
 async fn a_waiter_whose_time_is_over_names_the_holder_and_its_token() {
     let ground = Ground::with_a_free_lease().await;
     let (a, b) = (ground.machine("orders-3", 1), ground.machine("b", 2));
@@ -80,6 +93,7 @@ async fn a_waiter_whose_time_is_over_names_the_holder_and_its_token() {
     // The service judges: how long it was seen unchanged tells nothing.
     assert_eq!(by.of(), None);
     let text = error.to_string();
+    assert!(!text.contains("failed"), "{text}");
     assert!(text.contains("orders-3") && text.contains(&lease.token().to_string()), "{text}");
     assert!(matches!(b.leases.try_acquire("job").await.unwrap(), Attempt::Held(by) if by.holder() == Some("orders-3")));
 }

@@ -34,5 +34,5 @@ pub mod secrets;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod wire;
-#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 pub mod worker;

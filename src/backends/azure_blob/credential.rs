@@ -6,12 +6,9 @@ use std::sync::Arc;
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_core::http::Url;
 use azure_core::http::policies::Policy;
-use azure_core::http::policies::auth::BearerTokenAuthorizationPolicy;
 
 use super::shared_key::SharedKey;
-use super::token::KeptToken;
-
-const SCOPE: &str = "https://storage.azure.com/.default";
+use super::token::Bearer;
 
 /// How requests to Azure Blob Storage are authorised. Its `Debug` shows the kind only.
 #[derive(Clone)]
@@ -28,7 +25,8 @@ enum Kind {
 impl Credential {
     /// A token of Microsoft Entra ID, by any credential of `azure_identity`. Over https only.
     ///
-    /// While a token is good, a request waits at most a second for its successor. With
+    /// A token is replaced in its last five minutes. While it is good one request waits for the next one, a second at
+    /// most; if that is in vain, no other does for 30 seconds. With
     /// [`Renewal::Thread`](crate::Renewal::Thread) the credential is used from two runtimes.
     pub fn token(credential: Arc<dyn TokenCredential>) -> Self {
         Self(Kind::Token(credential))
@@ -59,10 +57,7 @@ impl Credential {
                      shared access signature"
                     .into())
             }
-            Kind::Token(credential) => Ok(Some(Arc::new(BearerTokenAuthorizationPolicy::new(
-                Arc::new(KeptToken::new(Arc::clone(credential))),
-                [SCOPE],
-            )))),
+            Kind::Token(credential) => Ok(Some(Arc::new(Bearer::new(Arc::clone(credential))))),
             Kind::Sas(query) => {
                 let query = query.secret().trim_start_matches('?');
                 if !query.contains("sig=") {

@@ -163,10 +163,12 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
     }
     let (action, letter) = op.permission();
     match (status, code) {
-        (403, "AuthorizationPermissionMismatch" | "AuthorizationFailure" | "InsufficientAccountPermissions") => {
+        (403, code) if code.starts_with("Authorization") || code == "InsufficientAccountPermissions" => {
+            let otherwise = if op == Op::GetContainer { "; or open the store with `unverified()`" } else { "" };
             let what = format!(
                 "access denied ({code}); a role needs `Microsoft.Storage/storageAccounts/blobServices/{action}`, a shared \
-                 access signature the permission {letter}, and the account's network rules must let this machine in"
+                 access signature the permission {letter} (its services, resource types, addresses and protocol must fit \
+                 too), a shared key must be the account's, and its network rules must let this machine in{otherwise}"
             );
             (StoreErrorKind::Denied, Applied::No, what)
         }
@@ -179,12 +181,18 @@ fn refused(op: Op, status: u16, code: &str, by_the_service: bool) -> (StoreError
             let what = "the container is being deleted; create it again later, or check the URL".to_owned();
             (StoreErrorKind::Misconfigured, Applied::No, what)
         }
-        (409 | 412 | 400, _) => {
-            (StoreErrorKind::Invalid, Applied::No, format!("the request was rejected with {status} {code}"))
+        (400, "InvalidResourceName" | "OutOfRangeInput") => {
+            let what = "the container's or the blob's name is not one that the service allows; a container's is 3 to 63 \
+                        lower-case letters, digits and single hyphens";
+            (StoreErrorKind::Misconfigured, Applied::No, what.to_owned())
         }
         (429, _) | (503, "ServerBusy") => {
             let what = format!("throttled ({code}); send fewer requests, or spread the leases over more accounts");
             (StoreErrorKind::Throttled, Applied::Unknown, what)
+        }
+        // All of 4xx but the time-out: the same request has no other answer later.
+        (400..=407 | 409..=499, _) => {
+            (StoreErrorKind::Invalid, Applied::No, format!("the request was rejected with {status} {code}"))
         }
         _ => (StoreErrorKind::Unavailable, Applied::Unknown, format!("status {status} {code}; try again later")),
     }

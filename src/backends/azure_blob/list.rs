@@ -28,7 +28,7 @@ struct Blobs {
 struct Blob {
     #[serde(rename = "Name")]
     name: BlobName,
-    #[serde(rename = "Properties")]
+    #[serde(rename = "Properties", default)]
     properties: Properties,
     /// An empty element where there are none.
     #[serde(rename = "Metadata")]
@@ -42,7 +42,7 @@ struct BlobName {
     text: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Properties {
     #[serde(rename = "Etag")]
     tag: Option<String>,
@@ -102,6 +102,27 @@ mod tests {
         assert_eq!((names, page.skipped), (vec!["jobs/a"], 1));
         assert_eq!(page.leases[0].view.token(), 7);
         assert_eq!(page.next, Some(Page("2!8!abc".into())));
+    }
+
+    #[test]
+    fn an_odd_blob_costs_only_itself() {
+        let good = "<Blob><Name>good</Name><Properties><Etag>0x1</Etag><LeaseState>leased</LeaseState></Properties>\
+             <Metadata><lh_format>1</lh_format><lh_token>7</lh_token></Metadata></Blob>";
+        for odd in [
+            "<Blob><Name>odd</Name></Blob>",
+            "<Blob><Name>odd</Name><Properties/><Metadata/></Blob>",
+            "<Blob><Name Encoded=\"true\">%FF</Name><Properties><Etag>0x2</Etag></Properties></Blob>",
+            "<Blob><Name/><Properties><Etag>0x2</Etag></Properties></Blob>",
+            "<Blob><Name>odd</Name><Properties><Etag>0x2</Etag><LeaseState>leased</LeaseState></Properties>\
+             <Metadata Encrypted=\"true\"/></Blob>",
+            "<Blob><Name>odd</Name><Properties><Etag>0x2</Etag><LeaseState>new</LeaseState></Properties>\
+             <Metadata><a/><b></b><x-ms-invalid-name>1</x-ms-invalid-name><x-ms-invalid-name>2</x-ms-invalid-name>\
+             </Metadata><OrMetadata/><Tags><TagSet/></Tags></Blob>",
+        ] {
+            let body = format!("<EnumerationResults><Blobs>{odd}{good}</Blobs><NextMarker/></EnumerationResults>");
+            let page = page(body.as_bytes(), "").unwrap_or_else(|| panic!("{odd}"));
+            assert_eq!((page.leases.len(), page.skipped), (1, 1), "{odd}");
+        }
     }
 
     #[test]

@@ -112,6 +112,10 @@ pub(super) fn url(text: &str, of: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!("the {of}'s URL has a user or a password in it: give a credential instead"));
     }
+    // It would become a part of the name, which is shown and logged.
+    if url.path().contains("sig=") || url.path().contains("sig%3D") {
+        return Err(format!("the {of}'s URL has a signature in its path: it has to follow a `?`"));
+    }
     Ok(url)
 }
 
@@ -120,11 +124,22 @@ pub(super) fn parts_of_container(url: &Url) -> usize {
     if url.host_str().is_some_and(|host| host.contains(".blob.")) { 1 } else { 2 }
 }
 
+/// An account has a name in DNS; only an emulator is asked for by address.
+fn is_of_emulator(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok()
+}
+
 /// Whether the URL can be that of a container.
 fn check(container: &Url) -> Result<(), &'static str> {
     let path: Vec<_> = container.path_segments().into_iter().flatten().collect();
     match path.last() {
-        None | Some(&"") => Err("the URL names no container: it ends with `/` and the container's name"),
+        None | Some(&"") => {
+            Err("the URL names no container, or has a `/` behind it: it must end with `/` and the container's name")
+        }
+        Some(_) if is_of_emulator(container) && path.len() < 2 => {
+            Err("the URL names an account and no container: an emulator's must end with `/ACCOUNT/CONTAINER`")
+        }
         Some(_) if path.len() > parts_of_container(container) => {
             Err("the URL names more than a container: it ends with the container's name")
         }
@@ -133,7 +148,7 @@ fn check(container: &Url) -> Result<(), &'static str> {
 }
 
 async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
-    match link.look_at_container().await.map_err(hint)?.value {
+    match link.look_at_container().await?.value {
         Ok(()) => Ok(()),
         Err(_) if !create => Err(no_container(&link.place)),
         Err(_) => match link.create_container().await?.value {
@@ -141,14 +156,6 @@ async fn verify(link: &Link, create: bool) -> Result<(), StoreError> {
             Err(_) => Err(no_container(&link.place)),
         },
     }
-}
-
-fn hint(error: StoreError) -> StoreError {
-    if error.kind != StoreErrorKind::Denied {
-        return error;
-    }
-    let message = format!("{}; or open the store with `unverified()`", error.message);
-    StoreError { message, ..error }
 }
 
 fn misconfigured(why: impl Into<String>) -> StoreError {

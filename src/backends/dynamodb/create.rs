@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::client::Link;
-use super::error::failed;
+use super::error::{Cause, failed};
 use super::open::{DEFAULT_PARTITION_KEY, opening, same_shape};
 use crate::time::{Clock, SystemClock};
 use crate::types::{Applied, Error, StoreError, StoreErrorKind};
@@ -59,7 +59,12 @@ async fn create(client: &Client, link: &Link) -> Result<(), StoreError> {
     match request.send().await {
         Ok(_) => Ok(()),
         Err(error) if exists(&error) => Ok(()),
-        Err(error) => Err(failed("CreateTable", &link.place, error.into(), true)),
+        Err(error) => {
+            // Without credentials or a region nothing is sent; nobody has asked them for these before.
+            let cause = Cause::from(error);
+            let sent = !cause.is_of_the_client();
+            Err(failed("CreateTable", &link.place, cause, sent))
+        }
     }
 }
 

@@ -63,6 +63,21 @@ impl<E: ProvideErrorMetadata + StdError + Send + Sync + 'static> From<SdkError<E
     }
 }
 
+impl Cause {
+    /// Whether the client itself could not make a request: for want of credentials, of a region, of an endpoint.
+    pub(super) fn is_of_the_client(&self) -> bool {
+        match self {
+            Self::Construction(_) => true,
+            Self::Dispatch { source, .. } => of_credentials(&chain(&**source)),
+            _ => false,
+        }
+    }
+}
+
+fn of_credentials(causes: &str) -> bool {
+    causes.contains("credential") || causes.contains("identity")
+}
+
 /// The cause without the SDK's frame, which can hold the whole answer.
 fn source<E: StdError + Send + Sync + 'static>(error: SdkError<E>) -> Source {
     error.into_source().unwrap_or_else(|_| "no cause was given".into())
@@ -102,10 +117,9 @@ pub(super) fn failed(operation: &'static str, place: &Place, cause: Cause, sent:
 
 fn unsendable(at: impl Fn(&str) -> String, source: Source) -> StoreError {
     let causes = chain(&*source);
-    let of_credentials = causes.contains("credential") || causes.contains("identity");
     // The SDK's own words for a provider that was asked and did not answer, or failed in passing.
     let in_passing = causes.contains("timed out") || causes.contains("an error occurred while loading");
-    let (kind, what) = match (of_credentials, in_passing) {
+    let (kind, what) = match (of_credentials(&causes), in_passing) {
         (true, true) => {
             let what = "no request was sent, because the credentials could not be fetched; try again later";
             (StoreErrorKind::Unavailable, what)
@@ -179,7 +193,7 @@ impl Service<'_> {
             return (StoreErrorKind::Denied, "the signature is wrong; check the secret access key".into());
         }
         let what = "the signature is too old or too new; try again, and if it stays so set this machine's clock";
-        (StoreErrorKind::Contended, what.into())
+        (StoreErrorKind::Unavailable, what.into())
     }
 
     fn validation(&self) -> (StoreErrorKind, String) {

@@ -279,7 +279,8 @@ fn unverified_identity(link: &Link) -> String {
 }
 
 fn hint(error: StoreError) -> StoreError {
-    if error.kind != StoreErrorKind::Denied {
+    // Only where the table may not be described: no other way of opening helps without credentials.
+    if !error.message.contains("access denied") {
         return error;
     }
     let message = format!("{}; or open the store with `unverified()`", error.message);
