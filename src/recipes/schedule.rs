@@ -165,7 +165,7 @@ impl Schedule {
     }
 
     async fn look(&self, tick: u64) -> Result<Result<Turn, NotNow>, Error> {
-        let (begun, last) = (self.leases.clock().stamp(), Arc::new(Mutex::new(None)));
+        let last = Arc::new(Mutex::new(None));
         let (seen, retry) = (Arc::clone(&last), self.retry);
         let request = self.leases.request(&self.name).data(Mark { tick, done: false }.written());
         let request = request.unless(move |data| {
@@ -179,6 +179,8 @@ impl Schedule {
         };
         let last: Option<Mark> = *last.lock().unwrap_or_else(PoisonError::into_inner);
         let missed = last.map_or(0, |last| tick.saturating_sub(last.tick).saturating_sub(1));
+        // After the answer: the run begins now, and the next one not before `at_least` has passed from here.
+        let begun = self.leases.clock().stamp();
         Ok(Ok(Turn { lease, tick: Tick { id: tick, missed }, schedule: self.clone(), begun }))
     }
 

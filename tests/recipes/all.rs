@@ -59,17 +59,19 @@ pub async fn overlapping_sets_do_not_deadlock_and_kills_leave_no_partial_hold(wo
         crowd.push((process, come_through, dies));
     }
     let (dead, living): (Vec<_>, Vec<_>) = crowd.into_iter().partition(|(_, _, dies)| *dies);
-    // A dead one is killed as soon as it has both for the second time.
+    // Each is killed as soon as it has both for the second time; until then the others may wait for it.
     let killer = async {
-        for (process, _, _) in &dead {
-            let twice = || {
+        let mut left: Vec<_> = dead.iter().map(|(process, _, _)| process).collect();
+        while !left.is_empty() {
+            sleep(world.poll / 4).await;
+            left.retain(|process| {
                 let begun = |one: &Stretches| one.all().iter().filter(|one| one.who == process.who()).count();
-                worked.iter().map(begun).sum::<usize>() == 4
-            };
-            while !twice() {
-                sleep(world.poll / 4).await;
-            }
-            process.kill();
+                let twice = worked.iter().map(begun).sum::<usize>() == 4;
+                if twice {
+                    process.kill();
+                }
+                !twice
+            });
         }
     };
     let others = futures_util::future::join_all(living.into_iter().map(|(_process, done, _)| done));
