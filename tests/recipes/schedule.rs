@@ -51,7 +51,9 @@ pub async fn a_fleet_whose_wall_clocks_are_apart_runs_each_tick_once(world: Worl
     let (first, last) = (ran.keys().next().unwrap(), ran.keys().last().unwrap());
     assert_eq!(ran.len() as u64, last - first + 1, "{ran:?}");
     assert!(ran.len() as u128 >= watched.as_nanos() / period.as_nanos(), "{ran:?}");
-    assert!(runs.tokens_rise() && runs.closest().unwrap() >= period / 2, "{runs:?}");
+    // A busy machine may note a beginning a little late.
+    let late = if world.clock.is_some() { Duration::ZERO } else { period / 16 };
+    assert!(runs.tokens_rise() && runs.closest().unwrap() + late >= period / 2, "{runs:?}");
 }
 
 pub async fn a_tick_whose_run_was_killed_is_skipped_and_the_next_is_run(world: World) {
