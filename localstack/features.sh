@@ -13,4 +13,4 @@
 #   the crate twice for nothing.
 CORE=testing,conformance,serde,__proptest,__broken
 CHECKED=$CORE,__model,azure-blob
-STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator,__postgres,__s3
+STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator,__postgres,__s3,__lambda,__azure-function

@@ -197,6 +197,11 @@ struct TestingYourCode;
 #[doc = include_str!("../docs/fencing.md")]
 struct Fencing;
 
+/// The settings of `docs/functions.md`, which are compiled.
+#[cfg(all(doctest, feature = "dynamodb", feature = "azure-blob"))]
+#[doc = include_str!("../docs/functions.md")]
+struct Functions;
+
 /// The runbook of `docs/operations.md`, which is a test.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/operations.md")]

@@ -15,5 +15,5 @@ fn of_frozen_workers_that_share_a_blob_only_a_fenced_one_matches_no_order_twice(
         ("AZURE_STORAGE_KEY", KEY),
     ];
     let removed = ["AZURE_STORAGE_SAS_TOKEN"];
-    shows_that_only_the_fence_prevents_duplicates("azure", "sqlite,azure-blob", &variables, &removed);
+    shows_that_only_the_fence_prevents_duplicates("azure", &variables, &removed);
 }

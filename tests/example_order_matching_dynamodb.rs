@@ -16,5 +16,5 @@ fn of_frozen_workers_that_share_a_table_only_a_fenced_one_matches_no_order_twice
         ("AWS_ACCESS_KEY_ID", "test"),
         ("AWS_SECRET_ACCESS_KEY", "test"),
     ];
-    shows_that_only_the_fence_prevents_duplicates("dynamodb", "sqlite,__aws-config", &variables, &["LEASES_TABLE"]);
+    shows_that_only_the_fence_prevents_duplicates("dynamodb", &variables, &["LEASES_TABLE"]);
 }

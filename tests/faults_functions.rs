@@ -59,6 +59,15 @@ async fn a_function_suspended_while_one_clock_ran_on_does_not_hold_before_any_re
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_frozen_function_makes_sure_of_before_its_effect_is_refused_before_any_request() {
+    // F1
+    let (store, clock, _leases, lease) = held_manually().await;
+    clock.suspend(TTL * 3);
+    let error = lease.held().ensure(Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!((error.kind(), store.total()), (ErrorKind::Lost, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_function_frozen_with_all_clocks_learns_it_from_its_first_renewal() {
     // F1
     let (store, clock, _leases, lease) = held_manually().await;
@@ -117,6 +126,25 @@ async fn with_manual_renewal_nothing_runs_and_nothing_is_sent_after_the_handler_
     sleep(TTL * 10).await;
     assert_eq!(store.total(), 0);
     assert_eq!((leases.stats().owed, kept.held().is_held()), (1, false));
+}
+
+#[tokio::test]
+async fn with_manual_renewal_no_thread_is_started() {
+    // F2. The control is a client with a thread of its own.
+    for (renewal, threads) in [(Renewal::Manual, 0), (Renewal::Thread, 1)] {
+        let leases = Leases::builder(MemoryStore::new()).renewal(renewal).build().unwrap();
+        let lease = leases.acquire("job").await.unwrap();
+        lease.renew().await.unwrap();
+        assert_eq!(keeper_threads(), threads, "{renewal:?}");
+        lease.release().await.unwrap();
+    }
+}
+
+/// The system shows 15 letters of a name.
+fn keeper_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("Linux");
+    let names = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("leasehold-keepe")).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,6 +264,35 @@ async fn with_manual_renewal_the_longest_hold_ends_it_although_nobody_ticks() {
     assert!(held.is_held());
     sleep(Duration::from_secs(1)).await;
     assert!(!held.is_held(), "the stop signal comes a margin of 3 s before the end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn past_the_invocations_deadline_a_manual_renewal_is_refused_before_any_request() {
+    // A6
+    let (store, clock) = table();
+    let leases = manual(&store, &clock);
+    let lease = leases.request("job").at_most(Duration::from_secs(20)).acquire().await.unwrap();
+    sleep(Duration::from_secs(15)).await;
+    lease.renew().await.unwrap();
+    sleep(Duration::from_secs(2)).await;
+    store.forget_calls();
+    assert_eq!(lease.renew().await.unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!((reason(&lease), store.total()), (LostReason::AtMost, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_later_than_the_term_ends_nothing_before_it_while_the_function_renews() {
+    // A6
+    let (store, clock) = table();
+    let leases = manual(&store, &clock);
+    let lease = leases.request("job").at_most(TTL * 3).acquire().await.unwrap();
+    for _ in 0..5 {
+        sleep(TTL / 2).await;
+        lease.renew().await.unwrap();
+    }
+    assert!(lease.held().is_held(), "two terms and a half are over");
+    sleep(TTL / 2).await;
+    assert!(!lease.held().is_held(), "and now the deadline is");
 }
 
 #[tokio::test(start_paused = true)]

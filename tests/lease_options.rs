@@ -66,12 +66,14 @@ async fn a_term_between_two_of_the_stores_steps_is_refused_and_names_the_step() 
 
 #[tokio::test(start_paused = true)]
 async fn a_margin_that_leaves_no_room_for_two_failures_is_refused_and_says_what_fits() {
-    let words = ["leaves no room for a renewal and two failures", "make the term longer, or the margin less than 9.7s"];
+    let room = "leaves no room for a renewal and two failures";
+    let words = [room, "make the term longer, or the margin less than 9.7s"];
     refused_by_build(|builder| builder.margin(SECOND * 10), Operation::Build, &words);
     refused_by_build(|builder| builder.margin(Duration::MAX), Operation::Build, &words);
-    // The shortest default margin is a second.
-    refused_by_build(|builder| builder.ttl(SECOND), Operation::Build, &words);
     refused_by_request(|request| request.margin(SECOND * 10), &words).await;
+    // The shortest default margin is a second.
+    let words = [room, "the margin less than 323ms"];
+    refused_by_build(|builder| builder.ttl(SECOND), Operation::Build, &words);
     refused_by_request(|request| request.ttl(SECOND), &words).await;
 }
 

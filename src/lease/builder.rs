@@ -190,7 +190,7 @@ impl Options {
                 "a term of {:?} with a margin of {margin:?} leaves no room for a renewal and two failures: \
                  make the term longer, or the margin less than {:?}",
                 self.ttl,
-                Duration::from_nanos(most)
+                Duration::from_millis(most / 1_000_000)
             )));
         }
         Ok(Arc::new(rules))

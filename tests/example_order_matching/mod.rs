@@ -3,22 +3,17 @@
 
 use std::process::Command;
 
+use super::support::example::built;
+
 /// Runs it as a user does, and checks what its table has to show on every store: duplicates without a guard and with a
 /// lease alone, none with the fence, which has refused the late write.
-pub fn shows_that_only_the_fence_prevents_duplicates(
-    store: &str,
-    features: &str,
-    variables: &[(&str, &str)],
-    removed: &[&str],
-) {
-    let mut command = Command::new(env!("CARGO"));
-    command
-        .args(["run", "--quiet", "--locked", "--features", features, "--example", "order_matching", "--", store])
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
+pub fn shows_that_only_the_fence_prevents_duplicates(store: &str, variables: &[(&str, &str)], removed: &[&str]) {
+    let mut command = Command::new(built("order_matching"));
+    command.arg(store);
     for name in removed {
         command.env_remove(name);
     }
-    let run = command.envs(variables.iter().copied()).output().expect("cargo is there");
+    let run = command.envs(variables.iter().copied()).output().expect("it starts");
     let said = String::from_utf8_lossy(&run.stdout);
     println!("{said}");
     assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));

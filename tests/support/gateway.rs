@@ -24,6 +24,10 @@ impl Gateway {
         }
     }
 
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
     pub fn client(&self) -> Client {
         emulator::retrying_client(self.addr)
     }

@@ -20,9 +20,13 @@ pub mod gateway;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod global_table;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod process;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod proxy;
