@@ -189,6 +189,7 @@ pub async fn the_work_of_a_leader_has_ended_before_it_resigns_however_it_ends(wo
         let who = format!("one that {how}");
         let a = world.process(&who).await;
         let (terms, log, name) = (Stretches::default(), world.log.clone(), who.clone());
+        let led = terms.clone();
         let election = Election::new(&a.leases, how);
         let beat = world.ttl / 60;
         let leads = a.spawn(async move {
@@ -208,7 +209,7 @@ pub async fn the_work_of_a_leader_has_ended_before_it_resigns_however_it_ends(wo
             election.lead(work).await
         });
         if how == "is cancelled" {
-            sleep(beat * 4).await;
+            world.soon("it leads", led.nth(1)).await;
             leads.abort();
         }
         match (how, world.soon("it ends", leads).await) {
