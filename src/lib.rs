@@ -36,6 +36,7 @@
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
 //! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, [`fence::raise`] for an object, the statements of `docs/fencing.md`; inside a process [`Fence`] |
 //! | work once per key, its outcome remembered: a queue delivers twice | [`recipes::Once`] |
+//! | one leader, *n* at a time, several names or none, once an hour, "please finish" | [`recipes`] |
 //! | to keep others out for a while after the release | [`Lease::close`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |

@@ -33,6 +33,8 @@ pub struct Acquire {
     proposed: u64,
     /// Whether a read of this call was answered.
     has_read: bool,
+    /// Whether it looks before its first claim, although it need not.
+    reads_first: bool,
     claim: Option<Outstanding>,
     failures: u8,
     claims: u8,
@@ -188,6 +190,7 @@ impl Acquire {
             shown: 0,
             proposed: if let Goal::Resume { token, .. } = goal { token } else { 0 },
             has_read: false,
+            reads_first: false,
             claim: None,
             failures: 0,
             claims: 0,
@@ -200,6 +203,11 @@ impl Acquire {
     /// Goes on with what earlier calls of this client have watched of this name.
     pub fn watching(self, observer: Observer) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Looks before its first claim: for calls that will hardly get it, because a read is cheaper than a refused claim.
+    pub fn reading_first(self) -> Self {
+        Self { reads_first: true, ..self }
     }
 
     /// What was watched, for the next call.
@@ -242,7 +250,7 @@ impl Acquire {
     }
 
     fn begin(&mut self, at: At<'_>, rules: &Rules) -> Next {
-        if self.must_read_first(at, rules) {
+        if self.reads_first || self.must_read_first(at, rules) {
             return Next::Read;
         }
         match self.goal {
