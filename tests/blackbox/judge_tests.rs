@@ -7,7 +7,7 @@ use super::journal::{Entry, Said};
 use super::judge::{inside_the_margin, overlaps, takeovers, tokens};
 use super::plan::Options;
 
-const OPTIONS: Options = Options { ttl_ms: 2000, margin_ms: 200, thread: false, observed_only: false };
+const OPTIONS: Options = Options { ttl_ms: 2000, margin_ms: 200, poll_ms: 250, thread: false, observed_only: false };
 
 /// Of two workers: who, when in milliseconds, what.
 fn story(lines: &[(usize, u64, Said)]) -> Vec<Hold> {

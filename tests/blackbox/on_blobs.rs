@@ -11,7 +11,7 @@ use crate::support::faults::Answer;
 use crate::support::worker::role;
 
 /// The shortest terms that the service has.
-const LIMITS: Limits = Limits { ttl_ms: &[15_000, 16_000], windows: 44, least_grants: 6 };
+const LIMITS: Limits = Limits { ttl_ms: &[15_000, 16_000], poll_ms: 250, windows: 44, least_grants: 6 };
 
 /// `place` is the path of a container: the account and a name.
 pub fn ground(name: &'static str, upstream: SocketAddr, place: String, target: &'static str) -> Ground {

@@ -10,11 +10,9 @@ use crate::support::emulator::{client, retrying_client};
 use crate::support::faults::Answer;
 use crate::support::worker::role;
 
-const LIMITS: Limits = Limits { ttl_ms: &[2000, 3000, 4000], windows: 22, least_grants: 20 };
-
-pub fn ground(name: &'static str, upstream: SocketAddr, place: &str, target: &'static str) -> Ground {
+pub fn ground(name: &'static str, upstream: SocketAddr, place: &str, limits: Limits, target: &'static str) -> Ground {
     let (place, out_of_order) = (place.to_owned(), Answer::internal_error());
-    Ground { name, upstream, place, limits: LIMITS, out_of_order, target }
+    Ground { name, upstream, place, limits, out_of_order, target }
 }
 
 pub fn plan(ground: &Ground, seed: u64) -> Plan {

@@ -24,6 +24,8 @@ pub const LEASES: [&str; 2] = [COUNTER, LEADER];
 pub struct Limits {
     /// The terms to choose from, in milliseconds.
     pub ttl_ms: &'static [u64],
+    /// How often a waiter asks, in milliseconds.
+    pub poll_ms: u64,
     /// In how many windows requests meet faults: eleven kinds take turns.
     pub windows: u64,
     /// Grants that a run needs to count.
@@ -59,6 +61,7 @@ pub struct Plan {
 pub struct Options {
     pub ttl_ms: u64,
     pub margin_ms: u64,
+    pub poll_ms: u64,
     pub thread: bool,
     pub observed_only: bool,
 }
@@ -131,6 +134,7 @@ impl Plan {
         let options = Options {
             ttl_ms,
             margin_ms: ttl_ms / 10,
+            poll_ms: limits.poll_ms,
             thread: chance.per_mille(300),
             observed_only: chance.per_mille(300),
         };

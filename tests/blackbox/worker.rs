@@ -70,11 +70,11 @@ impl Assignment {
     }
 
     fn client(&self, store: impl Store) -> Result<Leases, Error> {
-        let Options { ttl_ms, margin_ms, thread, observed_only } = self.options;
+        let Options { ttl_ms, margin_ms, poll_ms, thread, observed_only } = self.options;
         Leases::builder(store)
             .ttl(Duration::from_millis(ttl_ms))
             .margin(Duration::from_millis(margin_ms))
-            .poll(Duration::from_millis(250))
+            .poll(Duration::from_millis(poll_ms))
             .renewal(if thread { Renewal::Thread } else { Renewal::Task })
             .takeover(if observed_only { Takeover::ObservedOnly } else { Takeover::StoreTime })
             .build()
@@ -111,7 +111,7 @@ async fn count(assignment: &Assignment, leases: &Leases) {
     let (chance, counters, mut pen) =
         (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
     loop {
-        let lease = acquire(leases, COUNTER, &chance, &mut pen).await;
+        let lease = acquire(leases, COUNTER, assignment.options.poll_ms, &chance, &mut pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
         let span = assignment.span(chance.between(200, longest));
         let token = lease.token().as_u64();
@@ -133,7 +133,7 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
         (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
     let name = format!("{}.{}", assignment.worker, assignment.life);
     loop {
-        let lease = acquire(leases, LEADER, &chance, &mut pen).await;
+        let lease = acquire(leases, LEADER, assignment.options.poll_ms, &chance, &mut pen).await;
         let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
         let token = lease.token().as_u64();
         under(&lease, span, assignment, &mut pen, async || {
@@ -147,7 +147,7 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
 }
 
 /// In one of both ways, until it is ours.
-async fn acquire(leases: &Leases, name: &str, chance: &Chance, pen: &mut Pen) -> Lease {
+async fn acquire(leases: &Leases, name: &str, poll_ms: u64, chance: &Chance, pen: &mut Pen) -> Lease {
     let waits = chance.per_mille(500);
     loop {
         pen.says("begins", 0);
@@ -160,7 +160,7 @@ async fn acquire(leases: &Leases, name: &str, chance: &Chance, pen: &mut Pen) ->
             pen.says("granted", lease.token());
             return lease;
         }
-        tokio::time::sleep(Duration::from_millis(chance.between(40, 160))).await;
+        tokio::time::sleep(Duration::from_millis(chance.between(poll_ms / 5, poll_ms))).await;
     }
 }
 
