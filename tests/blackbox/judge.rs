@@ -12,8 +12,6 @@ use super::stage::Evidence;
 
 /// Of the eleven kinds of faults on the way, so many have to have happened. Which ones depends on who asks when.
 const LEAST_KINDS: usize = 6;
-/// Whoever is left has to hold in the last seconds.
-const AT_LAST: Duration = Duration::from_secs(3);
 
 /// What came of a run.
 #[derive(Clone, Debug)]
@@ -191,9 +189,9 @@ fn pair(before: &Hold, hold: &Hold) -> String {
     format!("{}; {}", one(before), one(hold))
 }
 
-/// When all faults are over, somebody holds again.
+/// When all faults are over, somebody holds again: in the second half of what is left of the run.
 fn no_progress(entries: &[Entry], lease: &str, plan: &Plan) -> Option<String> {
-    let at_last = plan.length - AT_LAST;
+    let at_last = (plan.heal + plan.length) / 2;
     let mut held = entries.iter().filter(|entry| entry.lease == lease && matches!(entry.said, Said::Held(_)));
     let last = held.next_back().map(|entry| entry.at);
     (last < Some(at_last)).then(|| format!("no progress: {lease} was last held at {last:?}"))

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use leasehold::protocol::broken::Broken;
 use leasehold::{Attempt, Error, Lease, Leases, Renewal, Store, Takeover};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
@@ -83,6 +85,8 @@ impl Assignment {
 
 /// Goes on until the process is ended.
 pub fn work(assignment: &Assignment, store: impl Store) {
+    // Even a frozen process ends with a harness that is killed.
+    set_pdeathsig(Signal::SIGKILL).expect("Linux");
     let _broken = assignment.broken.as_deref().map(|name| rule(name).switch_on());
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let leases = assignment.client(store).expect("the options fit");
