@@ -89,7 +89,8 @@ impl Journal {
         let of_lease = entries.iter().rev().filter(|entry| entry.lease == lease);
         let last = of_lease.clone().find(|entry| matches!(entry.said, Said::Granted(_)))?;
         let over = of_lease.clone().any(|entry| {
-            let ended = matches!(entry.said, Said::Lost(_) | Said::Releases(_));
+            // Another process in its place does not hold what that one held.
+            let ended = matches!(entry.said, Said::Lost(_) | Said::Releases(_)) || entry.life != last.life;
             ended && entry.at > last.at && entry.worker == last.worker
         });
         (!over).then_some(last.worker)

@@ -12,6 +12,9 @@ use super::plan::{Blow, Plan, Target};
 use super::{Ground, output, timeline};
 use crate::support::faults::{Injected, Match};
 
+/// How long a blow waits for somebody who holds.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+
 /// What a run leaves for the judge.
 pub struct Evidence {
     pub entries: Vec<Entry>,
@@ -105,7 +108,7 @@ impl Stage<'_> {
         let whom = match at_whom {
             Target::Worker(worker) => self.whole_from(worker).take(1).collect(),
             Target::Holder(lease) => {
-                let holder = self.journal.holder(lease).unwrap_or(number % self.crew.len());
+                let holder = self.wait_for_holder(lease).unwrap_or(number % self.crew.len());
                 self.whole_from(holder).take(1).collect()
             }
             Target::Everybody => self.whole_from(0).collect::<Vec<_>>(),
@@ -113,6 +116,18 @@ impl Stage<'_> {
         let at = self.journal.now();
         whom.iter().for_each(|worker| self.crew[*worker].hit(what));
         self.whom.insert(number, (at, whom));
+    }
+
+    /// Between two holds there is none for a moment.
+    fn wait_for_holder(&self, lease: &str) -> Option<usize> {
+        let until = self.journal.now() + LONGEST_WAIT;
+        loop {
+            let holder = self.journal.holder(lease).filter(|holder| self.crew[*holder].hit.is_none());
+            if holder.is_some() || self.journal.now() > until {
+                return holder;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Those that nothing has hit, from this one on.
