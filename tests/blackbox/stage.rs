@@ -8,10 +8,12 @@ use super::counters::Counters;
 use super::crew::{self, Member};
 use super::journal::{Entry, Journal};
 use super::judge::{self, Verdict};
-use super::plan::{Blow, Plan, Target};
+use super::plan::{Blow, LEASES, Plan, Target};
 use super::{Ground, output, timeline};
 use crate::support::faults::{Injected, Match};
 
+/// On a busy machine processes take seconds to start.
+const LONGEST_START: Duration = Duration::from_secs(30);
 /// How long a blow waits for somebody who holds.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
@@ -41,13 +43,19 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
         crew: crew::start(&ground, plan, &folder.0),
         journal,
         plan,
+        began: Duration::ZERO,
         injected: BTreeMap::new(),
         whom: BTreeMap::new(),
         faults: Vec::new(),
     };
     stage.play();
-    let entries = stage.journal.entries();
-    let faults = stage.all_faults();
+    let (mut entries, mut faults) = (stage.journal.entries(), stage.all_faults());
+    // From here on, times count from when the plan began.
+    entries.iter_mut().for_each(|entry| entry.at = entry.at.saturating_sub(stage.began));
+    for fault in &mut faults {
+        fault.from = fault.from.saturating_sub(stage.began);
+        fault.to = fault.to.map(|to| to.saturating_sub(stage.began));
+    }
     drop(stage);
     let evidence = Evidence { entries, faults, counters };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
@@ -60,6 +68,8 @@ struct Stage<'a> {
     crew: Vec<Member>,
     journal: Journal,
     plan: &'a Plan,
+    /// When both leases were held for the first time, on the journal's clock.
+    began: Duration,
     injected: BTreeMap<usize, Injected>,
     /// Whom a blow has hit, and when.
     whom: BTreeMap<usize, (Duration, Vec<usize>)>,
@@ -80,8 +90,12 @@ enum Step {
 
 impl Stage<'_> {
     fn play(&mut self) {
+        while !LEASES.iter().all(|lease| self.journal.holder(lease).is_some()) && self.journal.now() < LONGEST_START {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.began = self.journal.now();
         for (at, step) in steps(self.plan) {
-            std::thread::sleep(at.saturating_sub(self.journal.now()));
+            std::thread::sleep((self.began + at).saturating_sub(self.journal.now()));
             self.take(step);
         }
     }
