@@ -87,7 +87,9 @@ impl Lease {
         F: FnOnce(Held) -> Fut,
         Fut: Future<Output = T>,
     {
-        let work = pin!(work(self.held()));
+        // In a box, so that the compiler counts its depth anew. Else the futures of a function's runtime, of this library
+        // and of an SDK, each in the type of the one before, are deeper than its limit of 128 (examples/lambda).
+        let work = Box::pin(work(self.held()));
         under(self.core(), work).await
     }
 
@@ -97,7 +99,7 @@ impl Lease {
 }
 
 /// The work's output, or `None` if the lease was lost and the work did not end within the margin.
-async fn under<T>(core: &Core, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+async fn under<T>(core: &Core, mut work: Pin<Box<impl Future<Output = T>>>) -> Option<T> {
     {
         let mut lost = pin!(until_ended(core));
         let before_loss = poll_fn(|context| {
