@@ -84,7 +84,7 @@ impl Function {
         // Was it lost meanwhile? The local clocks say so, before anything is sent.
         held.ensure(Duration::from_secs(1)).await?;
         // And if it is lost between here and there, the ledger refuses the token.
-        self.ledger.charge(&order.order).fenced("fence", held.token()).send().await?;
+        self.ledger.charge(&order.order, held.token().to_string()).fenced("fence", held.token()).send().await?;
         Ok(format!("charged under token {}", held.token()))
     }
 }

@@ -118,6 +118,7 @@ impl Placeholders {
         let assignment = format!("{} = {}", self.attribute(), self.token());
         match own.map(|own| (own, end_of_set(own))) {
             None => format!("SET {assignment}"),
+            Some((own, None)) if own.trim_ascii().is_empty() => own.to_owned(),
             Some((own, None)) => format!("{own} SET {assignment}"),
             Some((own, Some(end))) => format!("{} {assignment},{}", &own[..end], &own[end..]),
         }
