@@ -126,8 +126,9 @@ impl Once {
         self
     }
 
-    /// The longest time for the work, counted from the call of [`Once::run`]: of a function, what is left of its
-    /// invocation. The work is told, and its lease is lost, a margin before it. See [`Request::at_most`].
+    /// The longest time for a run, counted from the call of [`Once::run`]: of a function, what is left of its
+    /// invocation, less a second to answer. The work is told, and its lease is lost, a margin before it; the call
+    /// returns half a second after it at the latest, also if the store hangs. See [`Request::at_most`].
     pub fn at_most(mut self, longest: Duration) -> Self {
         self.at_most = Some(longest);
         self
