@@ -10,7 +10,7 @@ use crate::types::{Data, Error, ErrorKind, HeldBy, Lost, LostReason, MAX_DATA, O
 /// How long an outcome is remembered unless somebody says so; argued in docs/defaults.md.
 const DEFAULT_KEEP: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 
-/// Stands before each outcome, so that a record which was closed for another reason is not read as one.
+/// Stands before `DONE` or `FAILED` and each outcome, so that a record which was closed for another reason is not read as one.
 const MARK: &[u8] = b"once";
 const DONE: u8 = 1;
 const FAILED: u8 = 2;
@@ -75,7 +75,8 @@ pub enum Outcome {
 
 /// Why work has failed, and whether that is remembered. Its `Debug` shows only the length of a note.
 pub enum Failed<E> {
-    /// The next delivery runs it again. `?` makes this of an error.
+    /// The next delivery runs it again. `?` makes this of an `E`. Where the work fails with errors of several types, put it
+    /// into a function of its own that returns `Result<_, E>`, and let the closure say `Ok(work(held).await?)`.
     Retry(E),
     /// It is remembered for as long as an outcome, with this note of at most [`Once::MAX_OUTCOME`] bytes: repeats are
     /// answered [`Outcome::AlreadyFailed`].
@@ -83,6 +84,9 @@ pub enum Failed<E> {
 }
 
 /// Why a run has no outcome. Its `Debug` shows only the length of what was not remembered.
+///
+/// It can be shown where `E` can, and is a [`std::error::Error`] where `E` is one: a `Box<dyn Error>` is none, so then
+/// make a text of it (`.map_err(|error| error.to_string())?`).
 #[non_exhaustive]
 pub enum OnceError<E> {
     /// The work's own error. It is remembered, or runs again, as the work has said.
@@ -214,6 +218,7 @@ fn remembered(by: &HeldBy) -> Option<Outcome> {
     }
 }
 
+/// Of a lease whose work was dropped: how it was lost. Where it was not, the client was shut down under it.
 async fn release_lost(lease: Lease) -> Lost {
     let shut_down = Lost::new(lease.name().clone(), lease.token(), LostReason::Shutdown, None);
     match lease.release().await {
