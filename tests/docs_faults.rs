@@ -35,7 +35,8 @@ fn docs() -> PathBuf {
 
 fn wrong_with(text: &str) -> Vec<String> {
     let rows: Vec<_> = text.lines().filter_map(row).collect();
-    let expected = FAULTS.iter().flat_map(|(letter, count)| (1..=*count).map(move |number| format!("{letter}{number}")));
+    let expected =
+        FAULTS.iter().flat_map(|(letter, count)| (1..=*count).map(move |number| format!("{letter}{number}")));
     let missing = expected.filter(|fault| rows.iter().filter(|(code, _)| code == fault).count() != 1);
     let mut wrong: Vec<_> = missing.map(|fault| format!("{fault} is missing")).collect();
     for (fault, tests) in rows {

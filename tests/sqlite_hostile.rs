@@ -127,9 +127,7 @@ fn text() -> BoxedStrategy<Content> {
 fn cell(column: &str) -> BoxedStrategy<Content> {
     match column {
         "grant" | "holder" | "asked_by" | "session" => text(),
-        "data" => {
-            prop_oneof![vec(any::<u8>(), 0..9), vec(Just(7), 4095..4098)].prop_map(Content::Bytes).boxed()
-        }
+        "data" => prop_oneof![vec(any::<u8>(), 0..9), vec(Just(7), 4095..4098)].prop_map(Content::Bytes).boxed(),
         _ => number(),
     }
 }

@@ -7,9 +7,9 @@ use leasehold::dynamodb::DynamoDbStore;
 use leasehold::store::Store;
 use leasehold::{Claim, Claimed, Close, ExpiryJudge, Standing, Unreadable, Vacate, Vacated};
 
+use crate::bodies::{Fixture, TABLE, a, b, burn, claim, name, release};
 #[cfg(feature = "__proptest")]
 use crate::support::names::{are_distinct_leases, confusing_names};
-use crate::bodies::{Fixture, TABLE, a, b, burn, claim, name, release};
 
 const DAY_S: u64 = 24 * 60 * 60;
 
@@ -31,7 +31,8 @@ async fn names_that_differ_only_in_odd_ways_are_distinct_leases() {
 #[test]
 fn whatever_two_names_are_they_are_two_leases_and_listed_by_their_prefixes() {
     use proptest::test_runner::{Config, TestRunner};
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let (fixture, case) = (runtime.block_on(Fixture::start()), std::cell::Cell::new(0));
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(60) });
     let ran = runner.run(&confusing_names(), |(names, cut)| {

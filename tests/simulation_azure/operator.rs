@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold::{FencingToken, Name};
 
 use super::chance::Chance;
+use super::machine::Cancel;
 use super::plan::Theme;
 use super::setting::Fault;
 use super::world::{Process, World};
@@ -27,7 +28,11 @@ pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
             list(&world, &process).await;
             continue;
         }
-        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
+        let found = Cancel::draw(&world, &chance, term).of(process.leases.inspect(name.as_str())).await;
+        if found.is_none() {
+            world.cancelled(process.id, "inspect");
+        }
+        let Some(Ok(found)) = found else { continue };
         if let Some(token) = found.token {
             act(&world, &process, &chance, &name, token).await;
         }
@@ -37,12 +42,24 @@ pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
 async fn act(world: &World, process: &Process, chance: &Chance, name: &Name, token: FencingToken) {
     let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
     for _ in 0..chance.of(&[1, 1, 3]) {
+        let cancel = Cancel::draw(world, chance, world.plan.longest_ttl());
+        let leases = &process.leases;
         // Whether it succeeds is the operator's own affair: what it does to others is what is looked at.
-        let _ = match () {
-            () if chance.per_mille(world.plan.often(Fault::Force)) => process.leases.force(name.as_str(), token).await,
-            () if chance.per_mille(revokes) => process.leases.revoke(name.as_str(), token).await,
-            () => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
+        let (what, done) = match () {
+            () if chance.per_mille(world.plan.often(Fault::Force)) => {
+                ("force", cancel.of(leases.force(name.as_str(), token)).await.map(|_| ()))
+            }
+            () if chance.per_mille(revokes) => {
+                ("revoke", cancel.of(leases.revoke(name.as_str(), token)).await.map(|_| ()))
+            }
+            () => {
+                let ask = leases.ask(name.as_str(), token, Duration::from_secs(1));
+                ("ask", cancel.of(ask).await.map(|_| ()))
+            }
         };
+        if done.is_none() {
+            world.cancelled(process.id, what);
+        }
     }
 }
 

@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn a_signature_that_is_too_old_is_tried_again_and_a_wrong_one_is_not() {
         let old = said("InvalidSignatureException", "Signature expired: 20260101T000000Z is now earlier than ..");
-        assert_eq!((old.applied, old.kind), (Applied::No, StoreErrorKind::Contended));
+        assert_eq!((old.applied, old.kind), (Applied::No, StoreErrorKind::Unavailable));
         let wrong = said("InvalidSignatureException", "The request signature we calculated does not match ..");
         assert_eq!((wrong.applied, wrong.kind), (Applied::No, StoreErrorKind::Denied));
     }
