@@ -34,7 +34,7 @@ impl Worker {
                 self.once(&name, &before).await;
                 continue;
             }
-            if let Some(lease) = self.acquire(&name).await {
+            if let Some(lease) = self.acquire(&name, self.cancel()).await {
                 self.hold(lease, &before).await;
             }
         }
@@ -52,12 +52,12 @@ impl Worker {
         }
     }
 
-    async fn acquire(&self, name: &Name) -> Option<Lease> {
+    async fn acquire(&self, name: &Name, cancel: Cancel) -> Option<Lease> {
         let leases = &self.process.leases;
         if self.chance.per_mille(self.plan.takes_up)
             && let Some(handover) = self.take_handover()
         {
-            let lease = self.told(self.cancel().of(leases.resume(handover)).await, "resume")??;
+            let lease = self.told(cancel.of(leases.resume(handover)).await, "resume")??;
             self.world.checks(|checks| checks.counts.one_more("resumed"));
             return Some(lease);
         }
@@ -74,12 +74,12 @@ impl Worker {
         // Whoever waits sees the moment at which a rival's term is over.
         let waits = if self.world.plan.theme == Theme::Deadline { 8 } else { 2 };
         match self.chance.between(0, waits) {
-            0 => self.told(self.cancel().of(request.try_acquire()).await, "try")??.acquired(),
+            0 => self.told(cancel.of(request.try_acquire()).await, "try")??.acquired(),
             1 => {
                 let limit = self.chance.up_to(self.plan.ttl * 2);
-                self.told(self.cancel().of(request.acquire_within(limit)).await, "within")?
+                self.told(cancel.of(request.acquire_within(limit)).await, "within")?
             }
-            _ => self.told(self.cancel().of(request.acquire()).await, "acquire")?,
+            _ => self.told(cancel.of(request.acquire()).await, "acquire")?,
         }
     }
 

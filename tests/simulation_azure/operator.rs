@@ -12,6 +12,8 @@ use super::setting::Fault;
 use super::world::{Process, World};
 
 pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
+    // A stream of its own: what is done does not hang on what is cancelled.
+    let cancels = Chance::new(world.plan.seed, 4);
     while !world.is_healed() {
         let term = world.plan.longest_ttl();
         world.sleep(chance.up_to(if world.plan.theme == Theme::Deadline { term / 3 } else { term * 2 })).await;
@@ -28,21 +30,21 @@ pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
             list(&world, &process).await;
             continue;
         }
-        let found = Cancel::draw(&world, &chance, term).of(process.leases.inspect(name.as_str())).await;
+        let found = Cancel::draw(&world, &cancels, term).of(process.leases.inspect(name.as_str())).await;
         if found.is_none() {
             world.cancelled(process.id, "inspect");
         }
         let Some(Ok(found)) = found else { continue };
         if let Some(token) = found.token {
-            act(&world, &process, &chance, &name, token).await;
+            act(&world, &process, &chance, &cancels, &name, token).await;
         }
     }
 }
 
-async fn act(world: &World, process: &Process, chance: &Chance, name: &Name, token: FencingToken) {
+async fn act(world: &World, process: &Process, chance: &Chance, cancels: &Chance, name: &Name, token: FencingToken) {
     let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
     for _ in 0..chance.of(&[1, 1, 3]) {
-        let cancel = Cancel::draw(world, chance, world.plan.longest_ttl());
+        let cancel = Cancel::draw(world, cancels, world.plan.longest_ttl());
         let leases = &process.leases;
         // Whether it succeeds is the operator's own affair: what it does to others is what is looked at.
         let (what, done) = match () {
