@@ -36,6 +36,7 @@
 //! | to know in a handler whether it still counts | [`Held::is_held`], [`Held::ensure`], [`Held::lost`] |
 //! | to refuse late writes | [`Held::token`] at the resource: `dynamodb::Fenced`, [`fence::raise`] for an object, the statements of `docs/fencing.md`; inside a process [`Fence`] |
 //! | work once per key, its outcome remembered: a queue delivers twice | [`recipes::Once`] |
+//! | one leader, *n* at a time, several names or none, once an hour, "please finish" | [`recipes`] |
 //! | to keep others out for a while after the release | [`Lease::close`] |
 //! | to give a lease to another process | [`Lease::into_handover`], [`Leases::resume`] |
 //! | to look, or to end somebody's lease | [`Leases::inspect`], [`Leases::list`], [`Leases::revoke`], [`Leases::ask`] |
@@ -51,6 +52,7 @@
 //! | `sqlite::SqliteStore` | `sqlite` | processes of one machine |
 //! | `dynamodb::DynamoDbStore` | `dynamodb` | services and functions |
 //! | `azure_blob::AzureBlobStore` | `azure-blob` | services and functions |
+//! | [`majority::MajorityStore`] | none | services in several regions or clouds, over three or five of the others |
 //!
 //! Linux, Android and macOS only: it needs a clock that goes on while the machine sleeps. It needs a tokio runtime.
 //!
@@ -158,6 +160,21 @@ pub mod dynamodb {
     pub use crate::backends::dynamodb::{
         DynamoDbStore, DynamoDbStoreBuilder, Fenced, FencedError, FencedWrite, Refusal, SortKey, create_table,
     };
+}
+
+pub mod majority {
+    //! Leases on a majority of three or five independent stores: several regions, or two clouds.
+    //!
+    //! A [`MajorityStore`] is a [`Store`](crate::Store) made of stores, so that everything else works on it unchanged.
+    //! `docs/multi-region.md` says when to take it, what it needs, what it costs and what breaks it.
+    //!
+    //! # Errors
+    //! [`Misconfigured`](crate::ErrorKind::Misconfigured): the members were not set up together, or records were written
+    //! by clients with another list of members; the text says which. [`Unavailable`](crate::ErrorKind::Unavailable):
+    //! fewer than a majority have answered; the text says what each of them said. While a lease is held neither is a
+    //! loss before its deadline.
+
+    pub use crate::backends::majority::{MajorityStore, MajorityStoreBuilder};
 }
 
 /// Leases in a SQLite file (feature `sqlite`).

@@ -21,6 +21,25 @@ pub fn regions(variable: &str, how: &str) -> Result<Vec<Region>> {
     })
 }
 
+/// The regions of the variable, if it is set; else these, all of them at the gateway that `localstack/up` has started,
+/// where they are places of their own.
+pub fn regions_of_a_gateway(variable: &str, names: &[&str]) -> Result<Vec<Region>> {
+    if std::env::var_os(variable).is_some() {
+        return regions(variable, "");
+    }
+    let gateway = ["LEASEHOLD_LOCALSTACK_ENDPOINT", "LEASEHOLD_MINISTACK_ENDPOINT"];
+    let endpoint = gateway.iter().find_map(|name| std::env::var(name).ok());
+    let endpoint = endpoint.ok_or("no gateway: localstack/up localstack (or ministack); source localstack/.env")?;
+    Ok(names.iter().map(|name| Region { name: (*name).into(), endpoint: endpoint.clone() }).collect())
+}
+
+/// A container of the Azurite that `localstack/up` has started.
+pub fn container(name: &str) -> Result<Region> {
+    let endpoint = std::env::var("LEASEHOLD_AZURITE_ENDPOINT")
+        .map_err(|_| "no Azurite: localstack/up azurite; source localstack/.env")?;
+    Ok(Region { name: "azure".into(), endpoint: format!("{endpoint}/{name}") })
+}
+
 fn region(text: &str) -> Option<Region> {
     let (name, endpoint) = text.trim().split_once("=")?;
     endpoint.starts_with("http://").then(|| Region { name: name.into(), endpoint: endpoint.into() })

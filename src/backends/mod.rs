@@ -4,6 +4,7 @@
 pub(crate) mod azure_blob;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
+pub(crate) mod majority;
 pub(crate) mod memory;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;

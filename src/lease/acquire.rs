@@ -9,7 +9,7 @@ use super::core::Core;
 use super::events::Event as Told;
 use super::guard::Lease;
 use super::line::{Before, Lines};
-use super::request::Attempt;
+use super::request::{Attempt, Look};
 use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal, Step};
 use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
@@ -30,6 +30,7 @@ pub(super) struct Spec {
     pub(super) data: Option<Data>,
     pub(super) at_most: Option<Duration>,
     pub(super) background: bool,
+    pub(super) look: Look,
 }
 
 impl Spec {
@@ -82,8 +83,14 @@ pub(super) async fn resume(client: &Arc<Client>, handover: Handover) -> Result<L
     }
     let goal = Goal::Resume { from: handover.grant, token: handover.token.as_u64() };
     let background = client.options.renewal != super::builder::Renewal::Manual;
-    let spec =
-        Spec { name: handover.name, rules: Arc::clone(&client.rules), data: handover.data, at_most: None, background };
+    let spec = Spec {
+        name: handover.name,
+        rules: Arc::clone(&client.rules),
+        data: handover.data,
+        at_most: None,
+        background,
+        look: Look::default(),
+    };
     let begun = Begun::new(client, Operation::Resume, &spec, None)?;
     begun.settle(&spec).await;
     let got = Call::new(begun, spec, goal, 0).get().await;
@@ -165,6 +172,7 @@ impl<'a> Call<'a> {
         let remembered = client.memory.of(&spec.name);
         let known = known.max(remembered.token);
         let machine = Acquire::new(goal, known).watching(remembered.watched);
+        let machine = if spec.look.first { machine.reading_first() } else { machine };
         let (last_seen, last_error, failures, waits) = (None, None, 0, goal == Goal::Wait);
         let (owes, granted, over) = (false, false, false);
         Self { client, begun, spec, machine, known, last_seen, last_error, failures, waits, owes, granted, over }
@@ -194,6 +202,7 @@ impl<'a> Call<'a> {
             let left = self.begun.left().unwrap_or(Duration::MAX);
             step = match next {
                 _ if left.is_zero() => self.on(Event::GiveUp),
+                Next::Claim(_) if self.spec.look.says_no(self.last_seen.as_ref()) => return Ok(self.leave_it()),
                 Next::Read => self.read(left).await,
                 Next::Claim(proposal) => self.claim(proposal, left).await,
                 Next::Pause(pause) => {
@@ -213,6 +222,14 @@ impl<'a> Call<'a> {
             }
             outcome => Ok(outcome),
         }
+    }
+
+    /// What was seen is not to be claimed. A claim of this call that is in doubt is owed a clean-up.
+    fn leave_it(&mut self) -> Outcome {
+        let progress = self.machine.progress(&self.client.now());
+        let step = self.on(Event::GiveUp);
+        self.owe(step);
+        Outcome::Held(progress)
     }
 
     /// A grant that came after the client's end: nobody would renew or release it.
@@ -288,7 +305,8 @@ impl<'a> Call<'a> {
 
     fn on(&mut self, event: Event<'_>) -> Step {
         let time = self.client.port.time();
-        let at = At { now: self.client.now(), time: &time, dice: self.client.dice() };
+        let now = self.client.now();
+        let at = At { now, time: &time, floor: self.client.port.token_floor(&now), dice: self.client.dice() };
         self.machine.on(event, at, &self.spec.rules)
     }
 

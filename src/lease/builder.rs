@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client::{Client, Leases};
-use crate::protocol::rules::{Clocks, Ratio, Rules};
+use crate::protocol::rules::{Clocks, Rules};
 use crate::store::Store;
 use crate::time::{Clock, RHO_PERCENT, SystemClock};
 use crate::types::{Description, Error, ErrorKind, ExpiryJudge, Label, Operation};
@@ -17,8 +17,6 @@ const CONCURRENCY: usize = 64;
 const TRIES: u8 = 3;
 /// The longest time-out of one request, however long the term.
 const LONGEST_ATTEMPT: Duration = Duration::from_secs(10);
-/// 2025-01-01 and 2100-01-01 in milliseconds: a store's time outside is no floor for tokens.
-const FLOOR_MS: (u64, u64) = (1_735_689_600_000, 4_102_444_800_000);
 
 /// Who renews the leases of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -166,6 +164,14 @@ impl Options {
     /// The rules for a lease with these options on that store, if they fit.
     pub(super) fn rules(&self, store: &Description) -> Result<Arc<Rules>, Error> {
         self.check_ttl(store)?;
+        if self.renewal == Renewal::Manual && store.goes_on {
+            let why = format!(
+                "with manual renewal nothing may go on after a call, and {} leaves its slowest requests behind in tasks: \
+                 build it so that it waits for all of its members (MajorityStoreBuilder::wait_for_all)",
+                store.kind
+            );
+            return Err(invalid(why));
+        }
         let margin = self.margin.unwrap_or((self.ttl / 10).max(SHORTEST_DEFAULT_MARGIN));
         let poll = self.poll.unwrap_or(LONGEST_DEFAULT_POLL).min(self.ttl / 3).max(Duration::from_millis(1));
         let trusts_store_time = store.has_store_time && self.takeover == Takeover::StoreTime;
@@ -213,16 +219,7 @@ impl Options {
 
 /// What is assumed of clocks.
 pub(super) fn clocks() -> Clocks {
-    const SECOND: u64 = 1_000_000_000;
-    Clocks {
-        rho: Ratio { num: RHO_PERCENT, den: 100 },
-        kappa: SECOND,
-        date_grain: SECOND,
-        milli: 1_000_000,
-        widest: if RHO_PERCENT > 1 { 180 * SECOND } else { 30 * SECOND },
-        oldest: 600 * SECOND,
-        floor_ms: FLOOR_MS,
-    }
+    Clocks::of_machines(RHO_PERCENT)
 }
 
 /// A duration in the protocol's unit.

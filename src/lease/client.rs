@@ -123,6 +123,26 @@ impl Leases {
         acquire::resume(&self.client, handover).await
     }
 
+    /// Where the recipes get time and chance from.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.client.clock
+    }
+
+    /// A waiter's pause between two looks, spread by chance.
+    pub(crate) fn poll_pause(&self) -> Duration {
+        Duration::from_nanos(self.client.rules.poll_pause(self.client.jitter()))
+    }
+
+    /// Whether leases of this client are renewed by somebody.
+    pub(crate) fn renews(&self) -> bool {
+        self.client.options.renewal != Renewal::Manual
+    }
+
+    /// The full name, as errors and events have it.
+    pub(crate) fn full_name(&self, name: &str) -> Result<Name, Error> {
+        self.client.name(name)
+    }
+
     /// What happens to this client's leases from now on.
     pub fn events(&self) -> Events {
         self.client.teller.listen()

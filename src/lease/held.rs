@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::core::Core;
 use crate::protocol::retry::Tries;
+use crate::time::Clock;
 use crate::types::{Data, Error, ErrorKind, FencingToken, Lost, MAX_DATA, Name, Operation, Proof, StepDown, Written};
 
 /// A clonable view of a lease, for handlers and tasks. It cannot end the lease.
@@ -163,6 +164,32 @@ impl Held {
         self.core.asked()
     }
 
+    /// Waits until somebody has asked the holder to finish ([`Leases::ask`](crate::Leases::ask)), as of the renewal that
+    /// has brought it; `None` when the lease ends before.
+    ///
+    /// An owned future, as that of [`Held::lost`]. With [`Renewal::Manual`](crate::Renewal::Manual) only your own renewals
+    /// bring it. On Azure Blob an ask is a revocation, so there it is always `None`.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub fn until_asked(&self) -> impl Future<Output = Option<StepDown>> + Send + use<> {
+        let core = Arc::clone(&self.core);
+        async move {
+            loop {
+                let changed = core.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if let Some(asked) = core.asked() {
+                    return Some(asked);
+                }
+                if core.judge().is_some() {
+                    return None;
+                }
+                wait(&core, changed).await;
+            }
+        }
+    }
+
     /// Waits for the end of the lease: its release, its hand-over or its loss.
     ///
     /// An owned future: it outlives this view. It notices the deadline by itself, within a second of a jump of a
@@ -170,7 +197,7 @@ impl Held {
     ///
     /// # Cancel safety
     /// Safe.
-    pub fn lost(&self) -> impl Future<Output = Ended> + Send + 'static {
+    pub fn lost(&self) -> impl Future<Output = Ended> + Send + use<> {
         let core = Arc::clone(&self.core);
         async move { until_ended(&core).await }
     }
@@ -182,6 +209,11 @@ impl Held {
             Some(Ended::Lost(lost)) => Err(Error::from(lost).during(operation)),
             Some(_) => Err(self.error(ErrorKind::Invalid, operation, "the lease was released or handed over before")),
         }
+    }
+
+    /// Where the recipes get time from.
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.core.client.clock
     }
 
     fn error(&self, kind: ErrorKind, operation: Operation, why: impl Into<String>) -> Error {

@@ -20,7 +20,7 @@ use crate::store::Store;
 use crate::time::{self, Clock};
 use crate::types::{
     Answer, Applied, Ask, Asked, Claim, Claimed, ListPage, Name, Page, Renew, Renewed, Revoke, Revoked, Sample, Stamp,
-    StoreError, StoreErrorKind, Vacate, Vacated, View,
+    StoreError, StoreErrorKind, TokenFloor, Vacate, Vacated, View,
 };
 
 /// The way to the store.
@@ -59,6 +59,11 @@ impl Port {
     pub(super) fn late_now_ms(&self) -> Option<u64> {
         let late = self.time().interval(&self.clock.stamp(), &self.clocks)?.1;
         Some(self.clocks.millis_up(late))
+    }
+
+    /// The lowest token that the store asks for now.
+    pub(super) fn token_floor(&self, now: &Stamp) -> TokenFloor {
+        self.store.token_floor(now)
     }
 
     pub(super) async fn claim(&self, limit: Duration, claim: Claim) -> Seen<Claimed> {

@@ -8,7 +8,7 @@ use super::acquire::{self, Spec};
 use super::builder::{Options, Renewal};
 use super::client::Client;
 use super::guard::Lease;
-use crate::types::{Data, Error, ErrorKind, HeldBy, MAX_DATA, Operation};
+use crate::types::{Data, Error, ErrorKind, HeldBy, MAX_DATA, Operation, View};
 
 /// What came of a try.
 #[derive(Debug)]
@@ -41,11 +41,21 @@ pub struct Request {
     data: Option<Vec<u8>>,
     at_most: Option<Duration>,
     renewal: Option<Renewal>,
+    look: Look,
 }
 
 impl Request {
     pub(super) fn new(client: Arc<Client>, name: &str) -> Self {
-        Self { client, name: name.to_owned(), ttl: None, margin: None, data: None, at_most: None, renewal: None }
+        Self {
+            client,
+            name: name.to_owned(),
+            ttl: None,
+            margin: None,
+            data: None,
+            at_most: None,
+            renewal: None,
+            look: Look::default(),
+        }
     }
 
     /// The term of this lease. Default: the client's.
@@ -78,6 +88,18 @@ impl Request {
     /// Who renews this lease: [`Renewal::Manual`], or the client's own mode. Default: the client's own mode.
     pub fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = Some(renewal);
+        self
+    }
+
+    /// Looks before it claims: for tries that will hardly succeed, where a read is cheaper than a refused claim.
+    pub(crate) fn reading_first(mut self) -> Self {
+        self.look.first = true;
+        self
+    }
+
+    /// Looks first, and claims nothing whose payload says no: a try is then answered [`Attempt::Held`].
+    pub(crate) fn unless(mut self, says_no: impl Fn(Option<&Data>) -> bool + Send + Sync + 'static) -> Self {
+        self.look = Look { first: true, says_no: Some(Arc::new(says_no)) };
         self
     }
 
@@ -146,7 +168,37 @@ impl Request {
             return Err(invalid(format!("at_most has to be longer than the margin of {margin:?}: nothing was sent")));
         }
         let name = client.name(&self.name)?;
-        Ok(Spec { name, rules, data, at_most: self.at_most, background: renewal != Renewal::Manual })
+        Ok(Spec {
+            name,
+            rules,
+            data,
+            at_most: self.at_most,
+            background: renewal != Renewal::Manual,
+            look: self.look.clone(),
+        })
+    }
+}
+
+/// What is looked at before a claim.
+#[derive(Clone, Default)]
+pub(super) struct Look {
+    pub(super) first: bool,
+    says_no: Option<Arc<SaysNo>>,
+}
+
+type SaysNo = dyn Fn(Option<&Data>) -> bool + Send + Sync;
+
+impl Look {
+    /// Whether what was seen is not to be claimed.
+    pub(super) fn says_no(&self, seen: Option<&View>) -> bool {
+        let Some(says_no) = &self.says_no else { return false };
+        says_no(seen.and_then(|view| view.record.as_ref()?.data.as_ref()))
+    }
+}
+
+impl fmt::Debug for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Look").field("first", &self.first).finish_non_exhaustive()
     }
 }
 

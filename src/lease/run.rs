@@ -5,6 +5,8 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::select_all;
+
 use super::core::Core;
 use super::guard::Lease;
 use super::held::{Ended, Held, until_ended};
@@ -88,7 +90,16 @@ impl Lease {
         Fut: Future<Output = T>,
     {
         let work = pin!(work(self.held()));
-        under(self.core(), work).await
+        let core = self.core();
+        under(&[core], async { drop(until_ended(core).await) }, work).await
+    }
+
+    /// Runs work under all of these leases, which are there afterwards. `None`: one of them was lost, and the work did not
+    /// end within the shortest of their margins.
+    pub(crate) async fn work_under_all<T>(leases: &[Lease], work: impl Future<Output = T>) -> Option<T> {
+        let cores: Vec<_> = leases.iter().map(|lease| lease.core().as_ref()).collect();
+        let ends = cores.iter().map(|core| Box::pin(until_ended(core)));
+        under(&cores, async { drop(select_all(ends).await) }, pin!(work)).await
     }
 
     fn nobody_renews(&self) -> Lost {
@@ -96,13 +107,18 @@ impl Lease {
     }
 }
 
-/// The work's output, or `None` if the lease was lost and the work did not end within the margin.
-async fn under<T>(core: &Core, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+/// The work's output, or `None` if a lease was lost, which `lost` waits for, and the work did not end within the margin.
+async fn under<T>(
+    cores: &[&Core],
+    lost: impl Future<Output = ()>,
+    mut work: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     {
-        let mut lost = pin!(until_ended(core));
+        let mut lost = pin!(lost);
         let before_loss = poll_fn(|context| {
             // Judged at every wake, before the work goes on: after a pause it must not go on as if held.
-            if core.judge().is_some() || lost.as_mut().poll(context).is_ready() {
+            let over = cores.iter().any(|core| core.judge().is_some());
+            if over || lost.as_mut().poll(context).is_ready() {
                 return Poll::Ready(None);
             }
             work.as_mut().poll(context).map(Some)
@@ -111,6 +127,7 @@ async fn under<T>(core: &Core, mut work: Pin<&mut impl Future<Output = T>>) -> O
             return Some(output);
         }
     }
-    let margin = Duration::from_nanos(core.rules.margin);
-    time::within(&*core.client.clock, margin, work).await
+    let margin = cores.iter().map(|core| core.rules.margin).min().unwrap_or(0);
+    let clock = &cores.first()?.client.clock;
+    time::within(&**clock, Duration::from_nanos(margin), work).await
 }

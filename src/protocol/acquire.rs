@@ -12,7 +12,7 @@ use super::retry::Retry;
 use super::rules::Rules;
 use super::store_time::StoreTime;
 use super::tokens;
-use crate::types::{Applied, Claimed, Expect, Grant, Sample, Stamp, View};
+use crate::types::{Applied, Claimed, Expect, Grant, Sample, Stamp, TokenFloor, View};
 
 /// How often a single try claims while others keep getting in between.
 const CLAIMS_OF_ONE_TRY: u8 = 4;
@@ -33,6 +33,8 @@ pub struct Acquire {
     proposed: u64,
     /// Whether a read of this call was answered.
     has_read: bool,
+    /// Whether it looks before its first claim, although it need not.
+    reads_first: bool,
     claim: Option<Outstanding>,
     failures: u8,
     claims: u8,
@@ -66,6 +68,8 @@ pub struct At<'a> {
     pub now: Stamp,
     /// What is known of the store's clock.
     pub time: &'a StoreTime,
+    /// The lowest token that the store asks for.
+    pub floor: TokenFloor,
     /// Chance.
     pub dice: Dice,
 }
@@ -186,6 +190,7 @@ impl Acquire {
             shown: 0,
             proposed: if let Goal::Resume { token, .. } = goal { token } else { 0 },
             has_read: false,
+            reads_first: false,
             claim: None,
             failures: 0,
             claims: 0,
@@ -198,6 +203,11 @@ impl Acquire {
     /// Goes on with what earlier calls of this client have watched of this name.
     pub fn watching(self, observer: Observer) -> Self {
         Self { observer, ..self }
+    }
+
+    /// Looks before its first claim: for calls that will hardly get it, because a read is cheaper than a refused claim.
+    pub fn reading_first(self) -> Self {
+        Self { reads_first: true, ..self }
     }
 
     /// What was watched, for the next call.
@@ -240,7 +250,7 @@ impl Acquire {
     }
 
     fn begin(&mut self, at: At<'_>, rules: &Rules) -> Next {
-        if self.must_read_first(at, rules) {
+        if self.reads_first || self.must_read_first(at, rules) {
             return Next::Read;
         }
         match self.goal {
@@ -253,7 +263,13 @@ impl Acquire {
     /// nothing may be claimed of which nothing is known.
     fn must_read_first(&self, at: At<'_>, rules: &Rules) -> bool {
         let knows_time = at.time.interval(&at.now, &rules.clocks).is_some();
-        !self.has_read && if rules.has_store_time { !knows_time } else { self.highest == 0 }
+        !self.has_read
+            && match at.floor {
+                TokenFloor::At(_) => false,
+                TokenFloor::Unknown => true,
+                TokenFloor::None if rules.has_store_time => !knows_time,
+                TokenFloor::None => self.highest == 0,
+            }
     }
 
     fn seen(&mut self, view: &View, at: At<'_>, rules: &Rules) -> Step {
@@ -308,9 +324,12 @@ impl Acquire {
     }
 
     fn claim(&mut self, expect: Expect, at: At<'_>, rules: &Rules) -> Next {
-        let floor = match rules.has_store_time {
-            true => at.time.early(&at.now, &rules.clocks).and_then(|early| tokens::floor(early, &rules.clocks)),
-            false => None,
+        let floor = match at.floor {
+            TokenFloor::At(floor) => Some(floor),
+            _ if rules.has_store_time => {
+                at.time.early(&at.now, &rules.clocks).and_then(|early| tokens::floor(early, &rules.clocks))
+            }
+            _ => None,
         };
         // What is remembered from before this call may be of a record that is gone, and must not use up all tokens.
         let remembered = tokens::propose(self.highest, floor, at.dice.digits);

@@ -44,6 +44,14 @@ pub enum Broken {
     FenceTakesTheSameTag,
     FenceWithoutWriteIds,
     FenceRaiseOfOwnTokenIsNoWrite,
+    MajorityClosingOkOnAnswers,
+    MajorityOutcomeByToken,
+    MajorityClosingWithoutBurn,
+    MajorityResumeWithoutGate,
+    MajorityRejoinCounts,
+    MajorityCleanUpWhileHeld,
+    MajorityCountsOverCalls,
+    MajorityRenewalOnMinority,
 }
 
 impl Broken {
@@ -63,6 +71,18 @@ impl Broken {
         Self::AzureBreakAtOnce,
         Self::AzureAnyLeaseId,
         Self::AzureCleanupWithoutBurn,
+    ];
+
+    /// Those of a majority of stores.
+    pub const MAJORITY: [Broken; 8] = [
+        Self::MajorityClosingOkOnAnswers,
+        Self::MajorityOutcomeByToken,
+        Self::MajorityClosingWithoutBurn,
+        Self::MajorityResumeWithoutGate,
+        Self::MajorityRejoinCounts,
+        Self::MajorityCleanUpWhileHeld,
+        Self::MajorityCountsOverCalls,
+        Self::MajorityRenewalOnMinority,
     ];
 
     /// All others.

@@ -12,6 +12,7 @@ pub mod broken;
 pub mod cleanup;
 pub mod expiry;
 pub mod hold;
+pub mod majority;
 pub mod observer;
 pub mod payload;
 pub mod record;

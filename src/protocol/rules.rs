@@ -1,5 +1,8 @@
 //! Every constant of the protocol, in one unit of local time (nanoseconds; ticks in the model).
 
+/// 2025-01-01 and 2100-01-01 in milliseconds: a store's time outside is no floor for tokens.
+const FLOOR_MS: (u64, u64) = (1_735_689_600_000, 4_102_444_800_000);
+
 /// The constants of one lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
@@ -125,6 +128,20 @@ impl Rules {
 }
 
 impl Clocks {
+    /// What is assumed of machines, in nanoseconds: rates within so many per cent.
+    pub fn of_machines(rho_percent: u64) -> Self {
+        const SECOND: u64 = 1_000_000_000;
+        Self {
+            rho: Ratio { num: rho_percent, den: 100 },
+            kappa: SECOND,
+            date_grain: SECOND,
+            milli: SECOND / 1000,
+            widest: if rho_percent > 1 { 180 * SECOND } else { 30 * SECOND },
+            oldest: 600 * SECOND,
+            floor_ms: FLOOR_MS,
+        }
+    }
+
     /// How long a taker must have watched one write of this term.
     pub fn watch(&self, ttl_ms: u64) -> u64 {
         let ttl = ttl_ms.saturating_mul(self.milli);

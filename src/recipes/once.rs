@@ -4,8 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use super::release_lost;
 use crate::lease::{Attempt, Ended, Held, Lease, Leases, Request};
-use crate::types::{Data, Error, ErrorKind, HeldBy, Lost, LostReason, MAX_DATA, Operation};
+use crate::types::{Data, Error, ErrorKind, HeldBy, Lost, MAX_DATA, Operation};
 
 /// How long an outcome is remembered unless somebody says so; argued in docs/defaults.md.
 const DEFAULT_KEEP: Duration = Duration::from_secs(4 * 24 * 60 * 60);
@@ -210,14 +211,6 @@ fn remembered(by: &HeldBy) -> Option<Outcome> {
         DONE => Some(Outcome::AlreadyDone(value.to_vec())),
         FAILED => Some(Outcome::AlreadyFailed(value.to_vec())),
         _ => None,
-    }
-}
-
-async fn release_lost(lease: Lease) -> Lost {
-    let shut_down = Lost::new(lease.name().clone(), lease.token(), LostReason::Shutdown, None);
-    match lease.release().await {
-        Ok(Ended::Lost(lost)) => lost,
-        _ => shut_down,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::Name;
 pub use crate::types::{
     Answer, Applied, Ask, Asked, Claim, Claimed, Close, Closed, Description, Expect, ExpiryJudge, Grant, ListPage,
     Listed, MAX_DATA, MAX_TTL_MS, MemberSet, Page, Record, Renew, Renewed, Revoke, Revoked, Sample, Stamp, Standing,
-    StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
+    StoreError, StoreErrorKind, Timed, TokenFloor, Vacate, Vacated, Version, View,
 };
 
 #[cfg(feature = "conformance")]
@@ -64,6 +64,12 @@ pub trait Store: Send + Sync + Debug + 'static {
     /// The same store over connections that nobody else uses, for a thread with a runtime of its own; `None` where
     /// there are no connections.
     fn isolated(&self) -> Option<Arc<dyn Store>>;
+
+    /// The lowest token that a client may propose now, at this reading of its clocks: for stores made of stores, whose
+    /// members have a time that their answers do not carry. Wrappers must forward it.
+    fn token_floor(&self, _now: &Stamp) -> TokenFloor {
+        TokenFloor::None
+    }
 }
 
 macro_rules! forward_to_inner {
@@ -96,6 +102,9 @@ macro_rules! forward_to_inner {
             }
             fn isolated(&self) -> Option<Arc<dyn Store>> {
                 (**self).isolated()
+            }
+            fn token_floor(&self, now: &Stamp) -> TokenFloor {
+                (**self).token_floor(now)
             }
         }
     };

@@ -10,7 +10,7 @@ pub struct Grant(u128);
 
 impl Grant {
     /// A grant from its 128 bits.
-    pub fn from_bits(bits: u128) -> Self {
+    pub const fn from_bits(bits: u128) -> Self {
         Self(bits)
     }
 

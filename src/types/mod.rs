@@ -29,6 +29,6 @@ pub use stamp::{Sample, Stamp};
 pub use token::FencingToken;
 pub use verbs::{
     Answer, Applied, Ask, Asked, Claim, Claimed, Close, Description, Expect, ExpiryJudge, ListPage, Listed, Page,
-    Renew, Renewed, Revoke, Revoked, StoreError, StoreErrorKind, Timed, Vacate, Vacated,
+    Renew, Renewed, Revoke, Revoked, StoreError, StoreErrorKind, Timed, TokenFloor, Vacate, Vacated,
 };
 pub use view::{Standing, Unreadable, Version, View};

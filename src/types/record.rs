@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Grant, Label};
 
@@ -94,4 +95,11 @@ pub struct StepDown {
     pub grace_ms: u64,
     /// Who asked, for people.
     pub by: Option<Label>,
+}
+
+impl StepDown {
+    /// The grace, counted from when the holder sees the wish.
+    pub fn grace(&self) -> Duration {
+        Duration::from_millis(self.grace_ms)
+    }
 }

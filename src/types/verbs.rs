@@ -27,6 +27,11 @@ pub struct Description {
     pub linearizable: bool,
     /// Whether every renewal body must carry the newest payload (a majority's members may have missed it).
     pub data_in_every_renewal: bool,
+    /// Whether it is one of several copies that are written apart and made equal later, as a replica of an eventually
+    /// consistent global table is even where everybody uses the same one. It is no member of a majority.
+    pub replica: bool,
+    /// Whether calls leave requests behind that go on in tasks after they have returned: not for manual renewal.
+    pub goes_on: bool,
 }
 
 impl Description {
@@ -42,8 +47,21 @@ impl Description {
             renew_batch: 1,
             linearizable: true,
             data_in_every_renewal: false,
+            replica: false,
+            goes_on: false,
         }
     }
+}
+
+/// The lowest token that may be proposed, where the store knows it better than its answers' dates tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenFloor {
+    /// The store has no say in it.
+    None,
+    /// It has, and does not know it yet: a read makes it known.
+    Unknown,
+    /// Not below this.
+    At(u64),
 }
 
 /// Who judges that a term is over.

@@ -5,7 +5,9 @@ use leasehold::protocol::cleanup::{Cleanup, Debt, Settlement};
 use leasehold::protocol::hold::{Due, Loss, RenewalAnswer, State};
 use leasehold::protocol::release::{Release, Released};
 use leasehold::protocol::retry::Retry;
-use leasehold::{Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, Vacate, Vacated};
+use leasehold::{
+    Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, TokenFloor, Vacate, Vacated,
+};
 
 use crate::Model;
 use crate::monitor::Witness;
@@ -55,7 +57,7 @@ impl Model {
         let client: &mut Client = &mut world.clients[c];
         let Some(run) = &mut client.acquire else { return };
         let grant = Grant::from_bits(1 + 8 * c as u128 + u128::from(client.grants));
-        let at = At { now, time: &client.time, dice: Dice { grant, digits: 0, jitter: 0 } };
+        let at = At { now, time: &client.time, floor: TokenFloor::None, dice: Dice { grant, digits: 0, jitter: 0 } };
         let refused = matches!(event, Event::Claimed(Claimed::Refused(_), _));
         let step = run.machine.on(event, at, &self.setup.rules);
         self.account(world, c, &step, refused);

@@ -47,6 +47,14 @@ fn control(broken: Broken) -> Control {
         | Broken::FenceTakesTheSameTag
         | Broken::FenceWithoutWriteIds
         | Broken::FenceRaiseOfOwnTokenIsNoWrite => Blind("rules of the fence at an object: tests/fence_objects"),
+        Broken::MajorityClosingOkOnAnswers
+        | Broken::MajorityOutcomeByToken
+        | Broken::MajorityClosingWithoutBurn
+        | Broken::MajorityResumeWithoutGate
+        | Broken::MajorityRejoinCounts
+        | Broken::MajorityCleanUpWhileHeld
+        | Broken::MajorityCountsOverCalls
+        | Broken::MajorityRenewalOnMinority => Blind("rules of a majority: tests/majority_model"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,

@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::{ConditionCheck, ReturnValuesOnConditionCheckFailur
 
 use super::expressions::{self, Update};
 use super::item::PREFIX;
+use super::open::Consistency;
 use super::{DynamoDbStore, KIND};
 use crate::types::{Error, ErrorKind, Operation, Proof};
 
@@ -79,7 +80,7 @@ impl DynamoDbStore {
                 self.shared.identity
             )));
         }
-        if self.shared.without_transactions {
+        if self.shared.consistency == Consistency::Strong {
             return Err(invalid(
                 "the table is a global table with strong consistency, which has no transactions; fence the writes \
                  themselves, with `Fenced`"

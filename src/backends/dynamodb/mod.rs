@@ -25,6 +25,7 @@ pub use self::open::DynamoDbStoreBuilder;
 use self::client::{Link, Tried};
 use self::expressions::Update;
 use self::keys::Keys;
+use self::open::Consistency;
 use crate::protocol::record::{self, Outcome, Stored};
 use crate::store::Store;
 use crate::types::{
@@ -51,8 +52,7 @@ struct Shared {
     keys: Keys,
     retention_s: Option<u64>,
     identity: String,
-    /// Whether the table is known to have no transactions.
-    without_transactions: bool,
+    consistency: Consistency,
 }
 
 /// A conditional write's end, with what was found where it was refused.
@@ -104,7 +104,9 @@ impl DynamoDbStore {
 #[async_trait]
 impl Store for DynamoDbStore {
     fn describe(&self) -> Description {
-        Description { has_store_time: true, ..Description::new(KIND, self.shared.identity.clone()) }
+        let Shared { identity, consistency, .. } = &*self.shared;
+        let replica = *consistency == Consistency::Eventual;
+        Description { has_store_time: true, replica, ..Description::new(KIND, identity.clone()) }
     }
 
     async fn claim(&self, claim: &Claim) -> Answer<Claimed> {
@@ -171,10 +173,9 @@ impl Store for DynamoDbStore {
     }
 
     fn isolated(&self) -> Option<Arc<dyn Store>> {
-        let Shared { link, keys, retention_s, identity, without_transactions } = &*self.shared;
+        let Shared { link, keys, retention_s, identity, consistency } = &*self.shared;
         let (keys, retention_s, identity) = (keys.clone(), *retention_s, identity.clone());
-        let without_transactions = *without_transactions;
-        let shared = Shared { link: link.isolated(), keys, retention_s, identity, without_transactions };
+        let shared = Shared { link: link.isolated(), keys, retention_s, identity, consistency: *consistency };
         Some(Arc::new(Self { shared: Arc::new(shared) }))
     }
 }

@@ -103,10 +103,10 @@ impl DynamoDbStoreBuilder {
             let found = link.describe().await.map_err(hint)?.value;
             let keys = options.verified(&link, &found)?;
             let identity = identity(&found).unwrap_or_else(|| unverified_identity(&link));
-            Ok((keys, identity, matches!(consistency(&found), Consistency::Strong)))
+            Ok((keys, identity, consistency(&found)))
         };
-        let (keys, identity, strong) = opened.await.map_err(opening)?;
-        Ok(options.store(link, keys, identity, strong))
+        let (keys, identity, consistency) = opened.await.map_err(opening)?;
+        Ok(options.store(link, keys, identity, consistency))
     }
 
     /// Uses the table without looking at it: for functions that may not, or have no time to, call
@@ -127,7 +127,9 @@ impl DynamoDbStoreBuilder {
         let keys = Keys { partition, sort: options.sort_key.clone() };
         keys.check().map_err(|why| opening(misconfigured(why)))?;
         let identity = unverified_identity(&link);
-        Ok(options.store(link, keys, identity, false))
+        // A region that is pinned is that of a global table, and of which kind nobody has looked.
+        let consistency = if options.home_region.is_some() { Consistency::Eventual } else { Consistency::OneRegion };
+        Ok(options.store(link, keys, identity, consistency))
     }
 }
 
@@ -201,7 +203,7 @@ impl Options {
         Ok(Keys { partition, sort: self.sort_key.clone() })
     }
 
-    fn store(self, link: Link, keys: Keys, identity: String, without_transactions: bool) -> DynamoDbStore {
+    fn store(self, link: Link, keys: Keys, identity: String, consistency: Consistency) -> DynamoDbStore {
         // Two constants in one table are two sets of leases.
         let identity = match &keys.sort {
             Some(SortKey::Constant { attribute, value }) => format!("{identity}#{attribute}={value}"),
@@ -209,7 +211,7 @@ impl Options {
             None => identity,
         };
         let retention_s = self.retention.map(|retention| retention.as_secs());
-        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity, without_transactions }) }
+        DynamoDbStore { shared: Arc::new(Shared { link, keys, retention_s, identity, consistency }) }
     }
 }
 
@@ -222,7 +224,9 @@ pub(super) fn same_shape(found: &TableDescription, table: &str) -> Result<(), St
     }
 }
 
-enum Consistency {
+/// How the replicas of a table keep together, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consistency {
     OneRegion,
     Eventual,
     Strong,

@@ -11,8 +11,8 @@ use super::{Checked, Stop, ensure};
 use crate::store::Store;
 use crate::time::{Clock, SystemClock};
 use crate::types::{
-    Answer, Applied, Ask, Asked, Claim, Claimed, Close, Data, Expect, Name, Record, Renew, Renewed, Revoke, Revoked,
-    Standing, StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
+    Answer, Applied, Ask, Asked, Claim, Claimed, Close, Data, Expect, MemberSet, Name, Record, Renew, Renewed, Revoke,
+    Revoked, Standing, StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
 };
 
 /// A store says "not applied, later": as a client would, the suite asks again so often.
@@ -97,6 +97,11 @@ impl Bench {
     /// A moment of the store's clock in some years, if the store keeps such.
     pub(super) fn moment(&self, number: u64) -> Option<u64> {
         self.facts.keeps_moments.then_some(1_900_000_000_000 + number)
+    }
+
+    /// A member list, if the store keeps one that it is given.
+    pub(super) fn set(&self, hash: u64) -> Option<MemberSet> {
+        self.facts.keeps_sets.then_some(MemberSet(hash))
     }
 
     /// The same for the end of a term, if the store keeps that.

@@ -2,7 +2,7 @@
 
 use super::bench::{Bench, ask, closed_by, data, freed, label, new_grant, record_of, renewal, revoke};
 use super::{Case, Checked, Stop, cases};
-use crate::types::{Claim, Close, Expect, FencingToken, Grant, MemberSet, Record, Vacate, Version};
+use crate::types::{Claim, Close, Expect, FencingToken, Grant, Record, Vacate, Version};
 
 pub(super) fn cases() -> Vec<Case> {
     cases![
@@ -35,7 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 async fn a_claim_of_an_absent_record_is_granted_and_writes_all_it_has(b: Bench) -> Checked {
-    let claim = Claim { set: Some(MemberSet(u64::MAX - 1)), ..b.full_claim("a", 5) };
+    let claim = Claim { set: b.set(u64::MAX - 1), ..b.full_claim("a", 5) };
     b.shows(&claim.name, None).await?;
     b.accepts(&claim, &record_of(&claim)).await
 }
@@ -241,7 +241,7 @@ async fn a_repeated_claim_is_refused_after_its_revocation(b: Bench) -> Checked {
 }
 
 async fn a_takeover_removes_what_it_does_not_bring(b: Bench) -> Checked {
-    let rich = Claim { set: Some(MemberSet(3)), ..b.mortal(b.full_claim("a", 5)) };
+    let rich = Claim { set: b.set(3), ..b.mortal(b.full_claim("a", 5)) };
     let held = b.granted(&rich).await?;
     let asked = ask(&rich.name, 5);
     let held = b.asked(&held, &asked);
@@ -262,7 +262,7 @@ async fn a_takeover_of_a_closed_record_removes_what_it_does_not_bring(b: Bench) 
 }
 
 async fn a_claim_of_a_free_record_removes_what_it_does_not_bring(b: Bench) -> Checked {
-    let rich = Claim { set: Some(MemberSet(3)), ..b.full_claim("a", 5) };
+    let rich = Claim { set: b.set(3), ..b.full_claim("a", 5) };
     let held = b.granted(&rich).await?;
     b.accepts(&b.release_of(&rich), &freed(&held)).await?;
     let bare = Claim { holder: label("newcomer"), ..b.claim("a", 6) };

@@ -28,6 +28,8 @@ pub(super) struct Facts {
     pub(super) keeps_ends: bool,
     /// Whether it names a write by token, grant and version; else by a tag, and then it may keep no version.
     pub(super) names_writes: bool,
+    /// Whether it keeps the member list that it is given. A majority keeps its own.
+    pub(super) keeps_sets: bool,
     /// How many records the listing writes.
     pub(super) crowd: usize,
 }
@@ -51,6 +53,7 @@ impl Facts {
             }
         };
         facts.names_writes = version.as_write().is_some();
+        facts.keeps_sets = version.as_members().is_none();
         let kept = view.record.and_then(|record| record.expires_at_ms).is_some();
         facts.keeps_moments = facts.about.has_store_time || kept;
         facts.keeps_ends = kept || (facts.about.has_store_time && !facts.has_native_leases());
@@ -67,9 +70,9 @@ impl Facts {
 
     /// Whether the service itself keeps the lease, under an id that others cannot change but can only break: an ask
     /// is a revocation there, a revocation leaves the grant's id in place, and a broken lease ends as a free record.
-    /// (It names its writes by tags, which a renewal does not move.)
+    /// (It names its writes by tags, which a renewal does not move. A majority names them by what its members do.)
     pub(super) fn has_native_leases(&self) -> bool {
-        self.judges() && !self.names_writes
+        self.judges() && !self.names_writes && self.keeps_sets
     }
 
     /// How long one case may take.
@@ -86,6 +89,7 @@ impl Facts {
             keeps_moments: true,
             keeps_ends: true,
             names_writes: true,
+            keeps_sets: true,
             crowd,
         };
         facts.short_ms = facts.grained(facts.short_ms);

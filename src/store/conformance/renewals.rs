@@ -4,7 +4,7 @@ use super::bench::{
     Answered, Bench, ask, data, failed, freed, label, may_pass, new_grant, record_of, renew_one, renewal,
 };
 use super::{Case, Checked, Stop, cases, ensure};
-use crate::types::{Claim, MemberSet, Record, Renew, Renewed, StepDown, Vacate};
+use crate::types::{Claim, Record, Renew, Renewed, StepDown, Vacate};
 
 pub(super) fn cases() -> Vec<Case> {
     cases![
@@ -114,7 +114,7 @@ async fn a_renewal_of_a_free_or_closed_record_is_refused(b: Bench) -> Checked {
 }
 
 async fn a_renewal_never_changes_the_term_or_the_holder(b: Bench) -> Checked {
-    let claim = Claim { set: Some(MemberSet(4)), ..b.full_claim("a", 5) };
+    let claim = Claim { set: b.set(4), ..b.full_claim("a", 5) };
     let held = b.granted(&claim).await?;
     let shortest = b.facts.short_ms.min(b.facts.long_ms / 2);
     let body = Renew { ttl_ms: shortest, holder: label("renamed"), ..renewal(&claim, 2) };

@@ -1,0 +1,122 @@
+//! The members: each acts on one request at a time, decided by `protocol::record`.
+
+use leasehold::protocol::majority::tally::Reply;
+use leasehold::protocol::record::{self, Outcome, Stored};
+use leasehold::{Claim, Renew, Vacate, View};
+
+use crate::Model;
+use crate::world::{Body, Request, Stage, World};
+
+/// What a member answers.
+pub(crate) enum Answer {
+    Accepted,
+    Refused(View),
+}
+
+impl Model {
+    pub(crate) fn deliver(&self, world: &mut World, at: usize, lost: bool, keep: bool) {
+        let mut request = world.network.remove(at);
+        if keep {
+            world.left.copies -= 1;
+            world.network.push(Request { heard: false, ..request.clone() });
+        }
+        if lost {
+            world.left.faults -= 1;
+            request.heard = false;
+        }
+        let answer = match &request.body {
+            Body::Claim(claim) | Body::Rejoin(claim) => self.on_claim(world, request.member, claim),
+            Body::Renew(renew) => self.on_renew(world, request.member, renew),
+            Body::Vacate(vacate) => self.on_vacate(world, request.member, vacate),
+        };
+        if request.heard {
+            self.hear(world, &request, answer);
+        }
+    }
+
+    fn on_claim(&self, world: &mut World, member: usize, claim: &Claim) -> Answer {
+        match record::claim(&world.members[member], claim) {
+            Outcome::Refuse => Answer::Refused(world.members[member].view()),
+            Outcome::Already => Answer::Accepted,
+            Outcome::Write(after) => {
+                world.ghosts.claimed(claim.grant, member);
+                world.members[member] = Stored::Record(after);
+                Answer::Accepted
+            }
+        }
+    }
+
+    fn on_renew(&self, world: &mut World, member: usize, renew: &Renew) -> Answer {
+        match record::renew(&world.members[member], renew) {
+            Outcome::Write(after) => {
+                world.members[member] = Stored::Record(after);
+                Answer::Accepted
+            }
+            _ => Answer::Refused(world.members[member].view()),
+        }
+    }
+
+    fn on_vacate(&self, world: &mut World, member: usize, vacate: &Vacate) -> Answer {
+        match record::vacate(&world.members[member], vacate) {
+            Outcome::Write(after) => {
+                if vacate.close.is_some() {
+                    world.ghosts.recorded(vacate.grant, member);
+                }
+                world.members[member] = Stored::Record(after);
+                Answer::Accepted
+            }
+            _ => Answer::Refused(world.members[member].view()),
+        }
+    }
+
+    /// The client hears an answer: its trail learns of it in any case, its count only if it is of this call.
+    fn hear(&self, world: &mut World, request: &Request, answer: Answer) {
+        let Request { client: c, member, call, body, .. } = request;
+        if let Body::Vacate(vacate) = body {
+            // Where somebody else holds with a lower token nothing is shut yet: that clean-up is not settled.
+            let shut = match &answer {
+                Answer::Accepted => true,
+                Answer::Refused(view) => view.token() >= vacate.token || view.grant().is_none(),
+            };
+            if shut {
+                world.ghosts.ended(vacate.grant, *member);
+            }
+        }
+        let client = &mut world.clients[*c];
+        let of_this_call = client.call == *call;
+        let grant = request.grant();
+        let Some(mine) = client.mine().filter(|mine| mine.grant == grant) else { return };
+        if let Body::Claim(_) | Body::Rejoin(_) = body {
+            match &answer {
+                Answer::Accepted => mine.trail.claim_accepted(*member),
+                Answer::Refused(_) => mine.trail.claim_refused(*member),
+            }
+        }
+        if !of_this_call {
+            return;
+        }
+        let accepted = matches!(answer, Answer::Accepted);
+        match (&mut client.stage, body) {
+            (Stage::Claiming(claiming), Body::Claim(_)) => {
+                claiming.tally.hear(*member, if accepted { Reply::Accepted } else { Reply::Refused });
+                self.count_claim(world, *c);
+            }
+            (Stage::Holding(_), Body::Renew(_)) => self.hear_renewal(world, *c, *member, answer),
+            (Stage::Holding(holding), Body::Rejoin(_)) if accepted => {
+                holding.joined = true;
+                if let Some((renewal, _)) = &mut holding.renewal {
+                    renewal.rejoined(*member);
+                    self.count_renewal(world, *c);
+                }
+            }
+            (Stage::Ending(closing), Body::Vacate(_)) => {
+                match answer {
+                    Answer::Accepted => closing.ending.accepted(*member),
+                    Answer::Refused(view) => closing.ending.refused(*member, view),
+                }
+                self.count_end(world, *c);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! One rule broken at a time, in the real code, and the shortest way to the harm.
+
+use std::collections::BTreeSet;
+
+use leasehold::protocol::broken::Broken;
+use stateright::{Checker, HasDiscoveries, Model as _};
+
+use crate::Model;
+use crate::explored::print_trace;
+use crate::ghosts::Harm;
+use crate::world::{Left, Setup};
+
+/// More states than any refutation needs.
+const ENOUGH: usize = 6_000_000;
+
+/// A broken rule, the harm it does, and a world small enough to find that fast.
+pub(crate) struct Refutation {
+    broken: Broken,
+    does: Harm,
+    pub(crate) setup: Setup,
+}
+
+#[test]
+fn every_broken_rule_of_a_majority_is_refuted() {
+    let refutations = refutations();
+    let listed: Vec<Broken> = refutations.iter().map(|refutation| refutation.broken).collect();
+    assert_eq!(listed, Broken::MAJORITY, "each broken rule has one refutation, in their order");
+    println!("\n| broken rule | harm | steps | states |\n|---|---|---|---|");
+    let survivors: Vec<Broken> = refutations.into_iter().filter_map(Refutation::survives).collect();
+    assert!(survivors.is_empty(), "not refuted: {survivors:?}");
+}
+
+impl Refutation {
+    /// Looks for the shortest trace, breadth first on one thread. The rule, if there is none.
+    fn survives(self) -> Option<Broken> {
+        let _guard = self.broken.switch_on();
+        let found = HasDiscoveries::AnyOf(BTreeSet::from([self.does.name()]));
+        let checker = Model::new(self.setup).checker().finish_when(found).target_state_count(ENOUGH).spawn_bfs().join();
+        let path = checker.discovery(self.does.name());
+        let steps =
+            path.as_ref().map_or("none found".into(), |path| (path.clone().into_states().len() - 1).to_string());
+        println!("| {:?} | {:?} | {steps} | {} |", self.broken, self.does, checker.unique_state_count());
+        if std::env::var_os("LEASEHOLD_TRACES").is_some() {
+            path.iter().for_each(|path| print_trace(&path.clone().into_actions()));
+        }
+        path.is_none().then_some(self.broken)
+    }
+}
+
+pub(crate) fn refutations() -> Vec<Refutation> {
+    use Broken as B;
+    use Harm as H;
+    let of = |broken, does, setup| Refutation { broken, does, setup };
+    vec![
+        of(B::MajorityClosingOkOnAnswers, H::NotRecorded, closes()),
+        of(B::MajorityOutcomeByToken, H::NoOutcome, outcome_of_equal_tokens()),
+        of(B::MajorityClosingWithoutBurn, H::WritesAfterwards, closes().with(|s| s.attempts = [1, 0])),
+        of(B::MajorityResumeWithoutGate, H::TwoHolders, hands_over()),
+        of(B::MajorityRejoinCounts, H::TwoHolders, late_rival(2, 1)),
+        of(B::MajorityCleanUpWhileHeld, H::TwoHolders, late_rival(1, 0)),
+        of(B::MajorityCountsOverCalls, H::TwoHolders, late_rival(2, 1)),
+        of(B::MajorityRenewalOnMinority, H::TwoHolders, late_rival(1, 0)),
+    ]
+}
+
+fn closes() -> Setup {
+    Setup::new("closes").with(|s| {
+        s.ticks = 2;
+        s.closing = true;
+    })
+}
+
+/// Two contenders propose the same token; one of them burns it where the other did not get it.
+fn outcome_of_equal_tokens() -> Setup {
+    closes().with(|s| {
+        s.ticks = 0;
+        s.attempts = [1, 2];
+    })
+}
+
+/// A rival that comes when the term of the claim is over, and believes the ends that the members have.
+fn late_rival(renewals: u8, give_ups: u8) -> Setup {
+    Setup::new("a late rival").with(|s| {
+        s.dated = true;
+        s.ttl = 3;
+        s.ticks = 4;
+        s.rival_from = 4;
+        s.renewals = renewals;
+        // One step more than the longest way to its harm.
+        s.depth = Some(17);
+        s.left = Left { give_ups, ..Left::default() };
+    })
+}
+
+fn hands_over() -> Setup {
+    Setup::new("hands over").with(|s| {
+        s.left = Left { hand_overs: 1, resumes: 1, ..Left::default() };
+        s.ticks = 2;
+    })
+}
