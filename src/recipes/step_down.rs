@@ -108,7 +108,7 @@ pub async fn step_down(leases: &Leases, name: impl AsRef<str>, grace: Duration) 
         asked => asked?,
     }
     let (asked, clock) = (leases.clock().stamp(), leases.clock());
-    let longest = seen.ttl.unwrap_or_default() + grace + leases.poll_pause();
+    let longest = grace.saturating_add(seen.ttl.unwrap_or_default()).saturating_add(leases.poll_pause());
     loop {
         clock.sleep(leases.poll_pause()).await;
         let is_over = Duration::from_nanos(clock.stamp().steady_since(&asked)) >= longest;
