@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
         case!("run_until_asked", ["shard"], taken [], |leases| {
             run_until_asked(leases.acquire("shard").await?, work).await.output.unwrap_or(Ok(()))
         }),
-        case!("step_down", ["shard"], taken["shard"], |leases| { step_down(&leases, "shard", SECOND).await.map(drop) }),
+        case!("step_down", ["shard"], taken["shard"], |leases| step_down(&leases, "shard", SECOND).await.map(drop)),
     ]
 }
 
@@ -156,5 +156,24 @@ async fn whatever_recipe_is_dropped_wherever_it_waits_nobody_is_locked_out() {
             println!("{}: {places} places, {fault:?}", case.what);
             assert!(places >= 2, "{}: it waits nowhere, {places}", case.what);
         }
+    }
+}
+
+/// The control: a recipe that forgets what it has taken.
+#[tokio::test(start_paused = true)]
+async fn a_recipe_that_leaks_a_lease_is_noticed() {
+    let leaks = async |n| {
+        let leak = case!("leak", ["x"], taken [], |leases| {
+            std::mem::forget(leases.acquire("x").await?);
+            sleep(SECOND).await;
+            Ok(())
+        });
+        tokio::spawn(async move { dropped_at(&leak, n, Fault::AnswerLate(SLOW)).await }).await
+    };
+    assert!(leaks(1).await.unwrap(), "dropped before it has anything");
+    let mut n = 2;
+    while leaks(n).await.is_ok() {
+        n += 1;
+        assert!(n < 20, "not noticed");
     }
 }

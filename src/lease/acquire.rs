@@ -375,9 +375,11 @@ impl<'a> Call<'a> {
         let closed = record.closed.filter(|_| record.grant.is_none());
         // The token of a closed record may be that of a claim that was given up since.
         let token = closed.and_then(|closed| closed.by).unwrap_or(record.token);
+        // Neither held nor closed: no majority of several stores shows the same, so nobody can say whose it is.
+        let told = record.grant.is_some() || closed.is_some();
         Some(HeldBy {
             holder: record.holder.clone(),
-            token: FencingToken::new(token),
+            token: FencingToken::new(token).filter(|_| told),
             closed: closed.is_some(),
             data: record.data.clone(),
             own: false,

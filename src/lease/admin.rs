@@ -20,7 +20,8 @@ pub struct Inspection {
     pub status: Status,
     /// The label of the holder, or of the last one.
     pub holder: Option<Label>,
-    /// The token of the newest grant; `None` when it was never granted.
+    /// The token of the newest grant; `None` when it was never granted, or when no majority of the members of a
+    /// [`MajorityStore`](crate::majority::MajorityStore) shows who holds it.
     pub token: Option<FencingToken>,
     /// The term.
     pub ttl: Option<Duration>,
@@ -216,12 +217,13 @@ impl Inspections {
 impl Client {
     fn inspection(&self, name: Name, view: View) -> Inspection {
         let status = self.status(&view);
+        let told = !is_untold(&view);
         let record = view.record.unwrap_or_default();
         Inspection {
             name,
             status,
             holder: record.holder,
-            token: FencingToken::new(record.token),
+            token: FencingToken::new(record.token).filter(|_| told),
             ttl: record.ttl_ms.map(Duration::from_millis),
             revoked: record.revoked,
             asked: record.asked.filter(|asked| asked.token == record.token),
@@ -236,6 +238,7 @@ impl Client {
             Standing::Vacant => Status::Free,
             Standing::Expired(_) if record.is_some_and(|record| record.grant.is_none()) => Status::Free,
             Standing::Expired(_) => Status::Expired,
+            Standing::Held(_) if is_untold(view) => Status::Held,
             Standing::Held(_) if record.is_some_and(|record| record.grant.is_none()) => self.closed(record),
             Standing::Held(_) if self.description.judge == ExpiryJudge::Store => Status::Held,
             Standing::Held(_) => record.map_or(Status::NotKnownToHaveExpired, |record| self.by_store_time(record)),
@@ -291,6 +294,12 @@ impl Client {
         };
         Error::new(ErrorKind::Refused, operation, why).for_name(name).on(self.description.kind)
     }
+}
+
+/// Whether it may be held, and nobody can say by whom: no majority of several stores shows the same.
+fn is_untold(view: &View) -> bool {
+    let nobodys = |record: &Record| record.grant.is_none() && record.closed.is_none();
+    matches!(view.standing, Standing::Held(_)) && view.record.as_ref().is_some_and(nobodys)
 }
 
 /// Whether the grant with that token was forced free, or others have come after it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::step_down::holder;
-use crate::lease::{Inspection, Leases};
+use crate::lease::{Inspection, Leases, Status};
 use crate::types::{Data, Error, FencingToken, Label, Stamp};
 
 /// A leader, as an observer sees it.
@@ -91,6 +91,9 @@ impl Observer {
     }
 
     fn news(&mut self, seen: Inspection) -> Result<Option<Sight>, Error> {
+        if seen.token.is_none() && seen.status == Status::Held {
+            return Ok(None); // Members of a majority differ: what one of them has alone was perhaps never granted.
+        }
         let leads = holder(&seen)?;
         if seen.token < self.highest {
             return Ok(None); // The record was deleted or put back: what it shows is older than what was seen.

@@ -108,12 +108,12 @@ pub async fn step_down(leases: &Leases, name: impl AsRef<str>, grace: Duration) 
         asked => asked?,
     }
     let (asked, clock) = (leases.clock().stamp(), leases.clock());
-    let longest = seen.ttl.unwrap_or_default() + grace + leases.poll_pause();
+    let longest = grace.saturating_add(seen.ttl.unwrap_or_default()).saturating_add(leases.poll_pause());
     loop {
         clock.sleep(leases.poll_pause()).await;
         let is_over = Duration::from_nanos(clock.stamp().steady_since(&asked)) >= longest;
-        match leases.inspect(name).await {
-            Ok(seen) if holder(&seen)? != Some(token) => return Ok(Yielded::Gone(token)),
+        match leases.inspect(name).await.and_then(|seen| holder(&seen)) {
+            Ok(holder) if holder != Some(token) => return Ok(Yielded::Gone(token)),
             Ok(_) if is_over => return Ok(Yielded::StillHeld(token)),
             Err(error) if is_over || error.kind() != ErrorKind::Unavailable => return Err(error),
             _ => {}
@@ -124,6 +124,10 @@ pub async fn step_down(leases: &Leases, name: impl AsRef<str>, grace: Duration) 
 /// Who holds it, as far as one look can tell.
 pub(super) fn holder(seen: &Inspection) -> Result<Option<FencingToken>, Error> {
     match &seen.status {
+        Status::Held | Status::NotKnownToHaveExpired if seen.token.is_none() => {
+            let why = "no majority of the members shows who holds it: look again";
+            Err(Error::new(ErrorKind::Unavailable, Operation::Inspect, why).for_name(&seen.name))
+        }
         Status::Held | Status::NotKnownToHaveExpired => Ok(seen.token),
         Status::Unreadable(reason) => {
             let why = format!("the record is left alone: {reason}");

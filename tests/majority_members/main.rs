@@ -7,6 +7,7 @@ mod support;
 mod building;
 mod closing;
 mod ground;
+mod moving;
 mod outages;
 mod rejoining;
 mod splits;

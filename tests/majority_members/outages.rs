@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Ended, ErrorKind, Expect, Lease, Leases, LostReason, Store};
+use leasehold::recipes::{Election, Sight, step_down};
+use leasehold::{Attempt, Ended, ErrorKind, Expect, Lease, Leases, LostReason, Name, Status, Store, Vacate};
 
 use crate::ground::{ATTEMPT, Fault, Ground, TTL, Verb, renewal, settle};
 
@@ -180,4 +181,33 @@ async fn nobody_gets(client: &Leases) {
         let attempt = client.try_acquire(format!("job {number}")).await.unwrap();
         assert!(matches!(attempt, Attempt::Held(_)), "job {number} was granted twice");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_member_has_and_no_majority_shows_is_told_as_nobodys() {
+    let ground = Ground::new().await;
+    let (a, b) = (ground.client(1), ground.client(2));
+    let election = Election::new(&b, "job");
+    let mut observer = election.observe();
+    let lease = a.acquire("job").await.unwrap();
+    settle().await;
+    // A rival's claim that was given back has left a higher token on one member.
+    let (theirs, name) = (ground.claim(4_000_000_000_000_000, Expect::Vacant), Name::new("job").unwrap());
+    ground.members[2].inner().delete("job");
+    let burn = Vacate { name, token: theirs.token, grant: theirs.grant, burn: true, close: None, now_ms: None };
+    ground.members[2].inner().vacate(&burn).await.unwrap();
+    ground.set_available(1, false);
+
+    let seen = b.inspect("job").await.unwrap();
+    assert_eq!((&seen.status, seen.token), (&Status::Held, None), "it may be held, and nobody can say by whom");
+    let Attempt::Held(by) = b.try_acquire("job").await.unwrap() else { panic!("it is held") };
+    assert_eq!((by.token(), by.is_closed()), (None, false));
+    let error = step_down(&b, "job", TTL).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let first = tokio::time::timeout(TTL / 3, observer.next()).await;
+    assert!(first.is_err(), "{first:?}");
+
+    ground.set_available(1, true);
+    let Sight::Leader(leader) = observer.next().await.unwrap() else { panic!("it leads") };
+    assert_eq!(leader.token, lease.token());
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Attempt, Claim, Claimed, Expect, Grant, Status, Store};
+use leasehold::{Attempt, Claim, Claimed, ErrorKind, Expect, Grant, Status, Store, StoreErrorKind};
 
 use crate::ground::{Fault, Ground, TTL, Verb, settle};
 
@@ -126,4 +126,32 @@ async fn a_try_that_must_fail_writes_nothing_anywhere() {
     tokio::time::sleep(TTL * 2 / 3).await;
     assert_eq!(ground.held_at("job").await, [true; 3], "the third could be joined");
     drop(lease);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_takes_no_writes_keeps_nobody_out_after_a_split() {
+    for away in 0..3 {
+        let ground = Ground::new().await;
+        let a = ground.client(1);
+        for member in &ground.members {
+            member.on(Verb::Claim).always().fault(Fault::Fail(StoreErrorKind::Throttled));
+        }
+        let _ = a.try_acquire("job").await;
+        ground.heal();
+        // It answers reads, and has no room or no right to write.
+        ground.members[away].on(Verb::Claim).always().fault(Fault::Fail(StoreErrorKind::Denied));
+        let lease = a.acquire_within("job", TTL).await.expect("the others are a majority");
+        assert!(lease.held().is_held());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_forbid_claims_are_an_error_and_no_holder() {
+    let ground = Ground::new().await;
+    for member in &ground.members[1..] {
+        member.on(Verb::Claim).always().fault(Fault::Fail(StoreErrorKind::Denied));
+    }
+    let error = ground.client(1).try_acquire("job").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
+    assert_eq!(ground.held_at("job").await, [false; 3], "what one of them took was given back");
 }

@@ -245,3 +245,18 @@ async fn a_holder_that_does_not_go_is_reported_and_its_successor_is_left_alone()
     next.release().await.unwrap();
     assert_eq!(timeout(POLL, asked).await.unwrap().unwrap(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_gives_all_the_time_there_is_waits_until_the_holder_has_gone() {
+    let (world, _store) = table();
+    let (a, b) = (world.process("a").await, world.process("b").await);
+    let lease = a.leases.acquire("shard").await.unwrap();
+    let token = lease.token();
+    let asks = b.spawn({
+        let leases = b.leases.clone();
+        async move { step_down(&leases, "shard", Duration::MAX).await }
+    });
+    sleep(TTL * 3).await;
+    lease.release().await.unwrap();
+    assert_eq!(timeout(POLL * 2, asks).await.unwrap().unwrap().unwrap(), Yielded::Gone(token));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Team;
-use super::error::{invalid, not_reserved};
+use super::error::{Failures, invalid, not_reserved};
 use super::grants::Granted;
 use super::look::Look;
 use super::member::is_watched;
@@ -22,8 +22,8 @@ use crate::types::{
 /// After so many splits in a row the pauses do not grow any more.
 const MANY_SPLITS: u32 = 4;
 
-/// What one member answered to a claim, and what it showed.
-type Claiming = (Reply, Option<View>);
+/// What one member answered to a claim, and what it showed or why it could not take it.
+type Claiming = (Reply, Option<Result<View, StoreError>>);
 
 /// A claim of which no majority was got.
 struct Missed {
@@ -32,6 +32,8 @@ struct Missed {
     /// Whether it was for want of answers only, or they came too late.
     unanswered: bool,
     seen: Vec<Option<Seen>>,
+    /// Of members that could not take it, whoever holds: they are full or forbid it, say.
+    failures: Failures,
 }
 
 impl Team {
@@ -62,6 +64,9 @@ impl Team {
             let why = "no majority of the members has accepted the claim in time; it was given back";
             return Err(StoreError::new(StoreErrorKind::Unavailable, Applied::No, why));
         }
+        if missed.failures.leave_no_majority(self.size()) {
+            return Err(missed.failures.too_few(self, Applied::No));
+        }
         if missed.split {
             self.pause_after(watched.split(), claim.ttl_ms).await;
         }
@@ -77,7 +82,8 @@ impl Team {
         look: &Look,
         begun: &Stamp,
     ) -> Option<Missed> {
-        let mut missed = Missed { split: false, unanswered: false, seen: look.seen.clone() };
+        let (seen, failures) = (look.seen.clone(), Failures::default());
+        let mut missed = Missed { split: false, unanswered: false, seen, failures };
         if granted.with(|trail| trail.is_burnt()) {
             return Some(missed);
         }
@@ -96,11 +102,13 @@ impl Team {
         // After a split all clients meet at the same first member, and who loses there leaves the others alone.
         let first = if watched.splits() > 0 && to.len() > 1 { to.drain(..1).collect() } else { Vec::new() };
         for to in [first, to] {
-            self.send_claims(claim, granted, watched, to, &mut tally, &mut missed.seen).await;
+            self.send_claims(claim, granted, watched, to, &mut tally, &mut missed).await;
             if tally.count() == Count::Reached {
                 break;
             }
-            if tally.number(Reply::Refused) > 0 && tally.number(Reply::Accepted) == 0 && watched.splits() > 0 {
+            // A member that could not take it says nothing of others, and must not stand in the way.
+            let shown = tally.number(Reply::Refused) > missed.failures.number();
+            if shown && tally.number(Reply::Accepted) == 0 && watched.splits() > 0 {
                 break; // Somebody else was first there.
             }
         }
@@ -123,7 +131,7 @@ impl Team {
         watched: &Arc<Watched>,
         to: Vec<(usize, Expect)>,
         tally: &mut Tally,
-        seen: &mut [Option<Seen>],
+        missed: &mut Missed,
     ) {
         if to.is_empty() {
             return;
@@ -140,10 +148,12 @@ impl Team {
             if tally.count() == Count::Reached && self.goes_on() {
                 return; // The slowest goes on in its task.
             }
-            let Some((member, (reply, view))) = round.next().await else { break };
+            let Some((member, (reply, said))) = round.next().await else { break };
             tally.hear(member, reply);
-            if let Some(view) = view {
-                seen[member] = Some(Seen::unwatched(view));
+            match said {
+                Some(Ok(view)) => missed.seen[member] = Some(Seen::unwatched(view)),
+                Some(Err(error)) => missed.failures.add(member, error),
+                None => {}
             }
         }
         (0..self.size()).filter(|m| tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>().into_iter().for_each(
@@ -180,12 +190,12 @@ impl Team {
                 }
                 Claimed::Refused(view) => {
                     granted.with(|trail| trail.claim_refused(member));
-                    (Reply::Refused, Some(view))
+                    (Reply::Refused, Some(Ok(view)))
                 }
             },
             Err(error) if error.applied == Applied::No => {
                 granted.with(|trail| trail.claim_refused(member));
-                (Reply::Refused, None)
+                (Reply::Refused, Some(Err(error)))
             }
             Err(_) => (Reply::Unknown, None),
         }

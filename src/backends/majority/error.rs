@@ -16,6 +16,15 @@ impl Failures {
         self.0.push((member, error));
     }
 
+    pub(super) fn number(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether the rest of so many members is no majority.
+    pub(super) fn leave_no_majority(&self, size: usize) -> bool {
+        size.saturating_sub(self.number()) < quorum(size)
+    }
+
     /// The error of a call that has no answer because of them.
     pub(super) fn too_few(self, team: &Team, applied: Applied) -> StoreError {
         let size = team.size();

@@ -8,12 +8,14 @@ use super::{MajorityStore, Team};
 use crate::protocol::majority::shown::{self, as_shown};
 use crate::protocol::majority::{Seen, quorum};
 use crate::types::{
-    Claim, Claimed, Close, Error, ErrorKind, Expect, FencingToken, Grant, Listed, Name, Record, Standing, Vacate,
-    Vacated, View,
+    Claim, Claimed, Close, Error, ErrorKind, Expect, FencingToken, Grant, Listed, Name, Operation, Record, Standing,
+    Vacate, Vacated, View,
 };
 
 /// The term of the claims that bring a record over, if the members give so short a one.
 const TERM_MS: u64 = 1_000;
+/// Drawn once, by chance: no client draws it.
+const MOVING: u128 = 0x6b0d_93c2_51f8_4ea7_9c3e_20d7_b846_1af5;
 
 impl MajorityStore {
     /// Brings every record of another list of members to this one: each member of this list gets it with a token above
@@ -23,7 +25,8 @@ impl MajorityStore {
     /// been for a term; `docs/multi-region.md` has the procedure. [`set_up_again`](Self::set_up_again) comes after it.
     /// Returns how many records there were. It may be called again after an error.
     ///
-    /// It takes a majority of the old members, and all of the new ones, and reads and writes each record there.
+    /// It takes a majority of the old members that have their marks, and all of the new ones, and reads and writes each
+    /// record there.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when a record is still held somewhere, or is changed meanwhile: a client is not stopped.
@@ -32,12 +35,12 @@ impl MajorityStore {
     /// # Cancel safety
     /// What was brought over stays; call it again.
     pub async fn move_from(&self, old: &MajorityStore) -> Result<usize, Error> {
-        let there = old.team.all_records(quorum(old.team.size())).await?;
-        let here = self.team.all_records(self.team.size()).await?;
+        let there = old.team.what_members_have().await?;
+        let here = self.team.what_all_have().await?;
         let mut names: BTreeMap<Name, (Vec<Option<Seen>>, u64)> = BTreeMap::new();
         for (name, views) in there {
             let highest = views.iter().flatten().map(View::token).max().unwrap_or(0);
-            let seen = views.into_iter().map(|view| view.map(Seen::unwatched)).collect();
+            let seen = resumed(views).into_iter().map(|view| view.map(Seen::unwatched)).collect();
             names.insert(name, (seen, highest));
         }
         let found = names.len();
@@ -47,7 +50,7 @@ impl MajorityStore {
             if token > FencingToken::MAX {
                 return Err(failed(ErrorKind::Unreadable, format!("{name}: there is no higher token")));
             }
-            let shown = shown::merged(&seen).record.unwrap_or_default();
+            let shown = shown::kept(&seen).unwrap_or_default();
             for member in 0..self.team.size() {
                 self.team.bring(member, &name, &shown, token).await?;
             }
@@ -56,14 +59,63 @@ impl MajorityStore {
     }
 }
 
+/// The grant under which a record is brought over with this token, so that a move that was interrupted is known by it.
+fn moving(token: u64) -> Grant {
+    Grant::from_bits(MOVING ^ u128::from(token))
+}
+
+/// What the members had before a move that was interrupted, as far as their closings go: its copies have other tokens
+/// than what they are copies of, and one that it had only begun is not closed yet.
+fn resumed(views: Vec<Option<View>>) -> Vec<Option<View>> {
+    let is_closed = |record: &&Record| record.grant.is_none() && record.closed.is_some();
+    let closings: Vec<Record> =
+        views.iter().flatten().filter_map(|view| view.record.as_ref()).filter(is_closed).cloned().collect();
+    let as_first = |view: View| {
+        let Some(record) = &view.record else { return view };
+        let begun = record.grant == Some(moving(record.token));
+        let for_ms = |record: &Record| record.closed.and_then(|closed| closed.for_ms);
+        let alike = |other: &&Record| {
+            other.data == record.data && (begun || is_closed(&record) && for_ms(other) == for_ms(record))
+        };
+        match closings.iter().find(alike) {
+            None if begun => View::of(Record { grant: None, ..record.clone() }),
+            None => view,
+            Some(first) => View::of(Record { grant: None, closed: first.closed, ..record.clone() }),
+        }
+    };
+    views.into_iter().map(|view| view.map(as_first)).collect()
+}
+
 impl Team {
+    /// What a majority has of each name. One that was wiped has forgotten what was granted, so it is none of them.
+    async fn what_members_have(self: &Arc<Self>) -> Result<BTreeMap<Name, Vec<Option<View>>>, Error> {
+        let limit = self.limit(None);
+        let pinned = self.ensure_pinned(limit).await;
+        pinned.map_err(|error| Error::of_store(Operation::Open, "majority", error))?;
+        self.records(quorum(self.size()), true).await
+    }
+
+    /// What every member has, marked or not: one that was wiped or is new too.
+    async fn what_all_have(self: &Arc<Self>) -> Result<BTreeMap<Name, Vec<Option<View>>>, Error> {
+        self.records(self.size(), false).await
+    }
+
     /// What each member has of each name; absent where a member that was asked has none.
-    async fn all_records(self: &Arc<Self>, needed: usize) -> Result<BTreeMap<Name, Vec<Option<View>>>, Error> {
+    async fn records(
+        self: &Arc<Self>,
+        needed: usize,
+        marked: bool,
+    ) -> Result<BTreeMap<Name, Vec<Option<View>>>, Error> {
         let limit = self.limit(None);
         let mut found: Vec<Option<Vec<Listed>>> = vec![None; self.size()];
         let mut last = None;
         for (member, found) in found.iter_mut().enumerate() {
-            match self.list_pages(member, "", limit).await {
+            let fit = if marked { self.ensure_fit(member, Some(0), limit).await } else { Ok(()) };
+            let listed = match fit {
+                Ok(()) => self.list_pages(member, "", limit).await,
+                Err(error) => Err(error),
+            };
+            match listed {
                 Ok(page) if page.skipped > 0 => tracing::warn!(
                     store = self.members[member].about.identity.as_str(),
                     skipped = page.skipped,
@@ -94,7 +146,7 @@ impl Team {
             }
         };
         let shortest = u64::try_from(self.about.ttl.start().as_millis()).unwrap_or(TERM_MS);
-        let grant = Grant::from_bits(self.clock.random());
+        let grant = moving(token);
         let claim = Claim {
             name: name.clone(),
             token,

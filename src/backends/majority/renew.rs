@@ -201,6 +201,9 @@ impl Counting {
 
     /// The claims by which members that lack the grant are joined again, as far as their observers say that they may.
     fn rejoins(&mut self, team: &Team) -> Vec<(usize, Claim, Arc<Granted>)> {
+        if self.refused.is_empty() {
+            return Vec::new(); // A renewal that nobody refuses must not crowd out what is watched of other names.
+        }
         let watched = team.known.names.of(&self.body.name);
         let refused = std::mem::take(&mut self.refused);
         let claims = refused.into_iter().filter_map(|(member, view, received)| {

@@ -11,25 +11,36 @@ use crate::types::{Closed, Expect, Grant, Record, Standing, View};
 /// What a majority shows. `None` for a member that has not answered or does not count.
 ///
 /// A record is held by a grant, or closed by one, only if a majority shows the same; free, only if a majority is
-/// vacant; else it is in progress. The ends of the members' terms and their member list are their own and not shown.
+/// vacant; else it is in progress, and who may hold it is not told: what a minority has may be a claim that was never
+/// granted. The ends of the members' terms and their member list are their own and not shown.
 pub fn merged(seen: &[Option<Seen>]) -> View {
     if let Some(reason) = unreadable(seen) {
         return reason;
     }
+    let claimable = is_claimable(seen);
     let (record, free) = match common(seen) {
         Common::Held(grant) => (best(seen, |record| record.grant == Some(grant)).cloned(), false),
         Common::Closed(by) => {
             (best(seen, |record| closed_by(record) == Some(by)).cloned().map(|r| raised(r, seen)), false)
         }
         Common::Free => (best(seen, |_| true).map(|record| raised(freed(record), seen)), true),
-        Common::Nothing => (best(seen, |_| true).map(in_progress), false),
+        Common::Nothing if claimable => (best(seen, |_| true).map(in_progress), false),
+        Common::Nothing => (best(seen, |_| true).map(nobodys), false),
     };
-    let standing = match (free, is_claimable(seen)) {
+    let standing = match (free, claimable) {
         (true, _) => Standing::Vacant,
         (false, true) => Standing::Expired(version(seen)),
         (false, false) => Standing::Held(version(seen)),
     };
     View { standing, record: record.map(without_the_members_own) }
+}
+
+/// What is kept of a name whose clients have all stopped, though no majority shows the same.
+pub fn kept(seen: &[Option<Seen>]) -> Option<Record> {
+    match common(seen) {
+        Common::Nothing => best(seen, |_| true).map(in_progress),
+        _ => merged(seen).record,
+    }
 }
 
 /// What most members have in common.
@@ -113,6 +124,11 @@ fn in_progress(record: &Record) -> Record {
         Some(_) => Record { closed: None, data: None, ..record.clone() },
         None => record.clone(),
     }
+}
+
+/// Nothing but the token, and the term.
+fn nobodys(record: &Record) -> Record {
+    Record { token: record.token, ttl_ms: record.ttl_ms, ..Record::new() }
 }
 
 /// One member's view as the majority shows it.
