@@ -48,7 +48,6 @@ const EXPLORATION: Exploration = Exploration {
         "resume cancelled",
         "run cancelled",
         "renew cancelled",
-        "ensure cancelled",
         "set_data cancelled",
         "release cancelled",
         "close cancelled",
