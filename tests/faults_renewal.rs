@@ -136,28 +136,6 @@ async fn renewals_that_are_denied_are_tried_until_the_deadline_and_are_the_cause
 // D3
 
 #[tokio::test(start_paused = true)]
-async fn when_half_of_all_renewals_are_throttled_for_two_periods_none_of_a_thousand_leases_is_lost() {
-    for seed in 1..=5 {
-        let (store, clock) = table();
-        let leases = client(&store, &clock, "a");
-        let mut held = Vec::new();
-        for number in 0..1000 {
-            held.push(leases.acquire(format!("job/{number}")).await.unwrap());
-        }
-        sleep(TTL).await;
-        store.forget_calls();
-        let throttled = store.on(Verb::Renew).share(500, seed).always().fault(Fault::Fail(StoreErrorKind::Throttled));
-        sleep(TTL / 3 * 2).await;
-        store.heal();
-        let sent = store.count(Verb::Renew);
-        sleep(TTL).await;
-        assert!(throttled.times() > 1000, "each is renewed twice, and half of that fails");
-        assert_eq!(leases.stats().held, 1000, "seed {seed}: {:?}", leases.stats().lost);
-        assert!(sent < 2 * 2000 + 1000, "they slow down: {sent}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_hung_renewal_neither_delays_its_loss_nor_the_renewals_of_others() {
     let (store, clock) = table();
     let leases = client(&store, &clock, "a");

@@ -1,4 +1,7 @@
 //! The message, and its effect: a line for each charge in a blob of the order, which refuses stale tokens.
+//!
+//! A second charge is to be seen here, so the effect does not look first. Yours should: what is read after the raise is
+//! all that was ever charged, and a run that has charged and was killed before this was remembered is followed by another.
 
 use std::env;
 use std::time::Duration;
@@ -42,6 +45,8 @@ impl Ledger {
     }
 
     pub async fn charge(&self, order: &str, token: FencingToken) -> Result<(), Error> {
+        // What else would be special in a URL `at` refuses.
+        let order = order.replace('%', "%25");
         let blob = FencedBlob::at(format!("{}/ledger-{order}", self.container), self.credential.clone())?;
         let mut charges = blob.raise(token).await?;
         let mut lines = charges.read().await?;

@@ -28,8 +28,8 @@ const TO_ANSWER: Duration = Duration::from_secs(1);
 async fn main() -> Result<(), Error> {
     // Clients only. What is acquired here would be held by a process that is frozen until its first message.
     let function = Arc::new(Function::new().await?);
-    // In a box, or the compiler meets its limit: the runtime nests futures, the SDK does, and each shows in the type.
-    lambda_runtime::run(service_fn(move |event| Box::pin(Arc::clone(&function).handle(event)))).await
+    // No box around the future, though it nests the runtime's, this library's and the SDK's: the library has one inside.
+    lambda_runtime::run(service_fn(move |event| Arc::clone(&function).handle(event))).await
 }
 
 struct Function {
@@ -84,7 +84,7 @@ impl Function {
         // Was it lost meanwhile? The local clocks say so, before anything is sent.
         held.ensure(Duration::from_secs(1)).await?;
         // And if it is lost between here and there, the ledger refuses the token.
-        self.ledger.charge(&order.order).fenced("fence", held.token()).send().await?;
+        self.ledger.charge(&order.order, held.token().to_string()).fenced("fence", held.token()).send().await?;
         Ok(format!("charged under token {}", held.token()))
     }
 }

@@ -36,6 +36,6 @@ async fn handle(ledger: Arc<Ledger>, event: LambdaEvent<Event>) -> Result<Answer
 async fn charge(ledger: &Ledger, message: &Message) -> Result<(), Error> {
     let order = message.order()?;
     order.bank().await;
-    ledger.charge(&order.order).send().await?;
+    ledger.charge(&order.order, message.message_id.clone()).send().await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::process::Process;
 use crate::worker::Task;
 use crate::{Guard, Run};
 
-/// What was seen besides the trades.
+/// One run of the three workers, and what was seen of it besides the trades.
 pub struct Story {
     pub frozen_for: Duration,
     /// Of the frozen worker, and of the one that took over meanwhile.
@@ -23,7 +23,8 @@ impl Story {
         let told = first.until("about to write")?;
         freeze(&first, book)?;
         let begin = Instant::now();
-        println!("  worker 1 is about to write batch {}, and is frozen", told[told.len() - 1]);
+        let batch = told.last().expect("the rest of that line");
+        println!("  worker 1 is about to write batch {batch}, and is frozen");
 
         let mut second = start(run, 2, true)?;
         let tokens = takeover(run.guard, &told, &second.until("about to write")?)?;

@@ -105,7 +105,7 @@ pub trait Tagged: Sync {
     /// there is still no object (`If-None-Match: *`).
     ///
     /// Without `new` only the fence changes, and the content stays: it is what `over` has seen. (An empty object, where
-    /// there was none.)
+    /// there was none.) With `new` only the tag of `over` is sure to be the newest; the rest is as the raise has found it.
     ///
     /// An error leaves open whether it was written, unless [`is_definite`](Self::is_definite) says otherwise.
     fn write(
@@ -151,7 +151,7 @@ pub struct Raised<O: Tagged> {
     object: O,
     token: FencingToken,
     session: u128,
-    /// What the next write is sent over.
+    /// What the raise has found, with the tag that the next write is sent over.
     found: Found<O::Tag, O::Seen>,
     found_is_of: Option<WriteId>,
     /// The newest of this raise's writes that is known to be stored, and the newest that was sent.

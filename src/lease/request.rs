@@ -79,7 +79,9 @@ impl Request {
     /// The longest hold, counted from the call of an acquire: also the deadline of a function's invocation.
     ///
     /// The lease is Lost([`AtMost`](crate::LostReason::AtMost)) a margin before it, so that it can be released by
-    /// then. If that release is lost, others wait out the term.
+    /// then. If that release is lost, others wait out the term. Whenever it is released, or closed, that call returns
+    /// by this moment, or half a second after it was begun if that is later: a store that has not answered by then is
+    /// sent it again in the background, or by the client's next call.
     pub fn at_most(mut self, longest: Duration) -> Self {
         self.at_most = Some(longest);
         self

@@ -89,9 +89,8 @@ impl Lease {
         F: FnOnce(Held) -> Fut,
         Fut: Future<Output = T>,
     {
-        let work = pin!(work(self.held()));
         let core = self.core();
-        under(&[core], async { drop(until_ended(core).await) }, work).await
+        under(&[core], async { drop(until_ended(core).await) }, Box::pin(work(self.held()))).await
     }
 
     /// Runs work under all of these leases, which are there afterwards. `None`: one of them was lost, and the work did not
@@ -99,7 +98,7 @@ impl Lease {
     pub(crate) async fn work_under_all<T>(leases: &[Lease], work: impl Future<Output = T>) -> Option<T> {
         let cores: Vec<_> = leases.iter().map(|lease| lease.core().as_ref()).collect();
         let ends = cores.iter().map(|core| Box::pin(until_ended(core)));
-        under(&cores, async { drop(select_all(ends).await) }, pin!(work)).await
+        under(&cores, async { drop(select_all(ends).await) }, Box::pin(work)).await
     }
 
     fn nobody_renews(&self) -> Lost {
@@ -108,10 +107,13 @@ impl Lease {
 }
 
 /// The work's output, or `None` if a lease was lost, which `lost` waits for, and the work did not end within the margin.
+///
+/// The work is in a box, so that the compiler counts its depth anew. Else the futures of a function's runtime, of this
+/// library and of an SDK, each in the type of the one before, are deeper than its limit of 128 (examples/lambda).
 async fn under<T>(
     cores: &[&Core],
     lost: impl Future<Output = ()>,
-    mut work: Pin<&mut impl Future<Output = T>>,
+    mut work: Pin<Box<impl Future<Output = T>>>,
 ) -> Option<T> {
     {
         let mut lost = pin!(lost);

@@ -326,8 +326,7 @@ impl Hold {
     /// How long until a grant that its longest hold has ended is to be released, should its owner not do it;
     /// `None` for any other grant.
     pub fn release_after(&self, now: &Stamp) -> Option<u64> {
-        let (since, longest) = self.longest.filter(|_| self.state == State::Lost(Loss::AtMost))?;
-        Some(longest.saturating_sub(now.steady_since(&since)))
+        self.longest_ends_in(now).filter(|_| self.state == State::Lost(Loss::AtMost))
     }
 
     /// It is lost for a reason from outside the protocol.
@@ -449,6 +448,11 @@ impl Hold {
             }
             _ => u64::MAX,
         }
+    }
+
+    /// How much of the longest hold is left, if there is one.
+    pub fn longest_ends_in(&self, now: &Stamp) -> Option<u64> {
+        self.longest.map(|(since, longest)| longest.saturating_sub(now.steady_since(&since)))
     }
 
     /// How much of the longest hold is left before its stop signal; without one, endless.

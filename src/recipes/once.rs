@@ -11,7 +11,7 @@ use crate::types::{Data, Error, ErrorKind, HeldBy, Lost, MAX_DATA, Operation};
 /// How long an outcome is remembered unless somebody says so; argued in docs/defaults.md.
 const DEFAULT_KEEP: Duration = Duration::from_secs(4 * 24 * 60 * 60);
 
-/// Stands before each outcome, so that a record which was closed for another reason is not read as one.
+/// Stands before `DONE` or `FAILED` and each outcome, so that a record which was closed for another reason is not read as one.
 const MARK: &[u8] = b"once";
 const DONE: u8 = 1;
 const FAILED: u8 = 2;
@@ -76,7 +76,8 @@ pub enum Outcome {
 
 /// Why work has failed, and whether that is remembered. Its `Debug` shows only the length of a note.
 pub enum Failed<E> {
-    /// The next delivery runs it again. `?` makes this of an error.
+    /// The next delivery runs it again. `?` makes this of an `E`. Where the work fails with errors of several types, put it
+    /// into a function of its own that returns `Result<_, E>`, and let the closure say `Ok(work(held).await?)`.
     Retry(E),
     /// It is remembered for as long as an outcome, with this note of at most [`Once::MAX_OUTCOME`] bytes: repeats are
     /// answered [`Outcome::AlreadyFailed`].
@@ -84,6 +85,9 @@ pub enum Failed<E> {
 }
 
 /// Why a run has no outcome. Its `Debug` shows only the length of what was not remembered.
+///
+/// It can be shown where `E` can, and is a [`std::error::Error`] where `E` is one: a `Box<dyn Error>` is none, so then
+/// make a text of it (`.map_err(|error| error.to_string())?`).
 #[non_exhaustive]
 pub enum OnceError<E> {
     /// The work's own error. It is remembered, or runs again, as the work has said.
@@ -127,8 +131,9 @@ impl Once {
         self
     }
 
-    /// The longest time for the work, counted from the call of [`Once::run`]: of a function, what is left of its
-    /// invocation. The work is told, and its lease is lost, a margin before it. See [`Request::at_most`].
+    /// The longest time for a run, counted from the call of [`Once::run`]: of a function, what is left of its
+    /// invocation, less a second to answer. The work is told, and its lease is lost, a margin before it; the call
+    /// returns half a second after it at the latest, also if the store hangs. See [`Request::at_most`].
     pub fn at_most(mut self, longest: Duration) -> Self {
         self.at_most = Some(longest);
         self

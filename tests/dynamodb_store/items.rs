@@ -8,6 +8,8 @@ use leasehold::store::Store;
 use leasehold::{Claim, Claimed, Close, ExpiryJudge, Standing, Unreadable, Vacate, Vacated};
 
 use crate::bodies::{Fixture, TABLE, a, b, burn, claim, name, release};
+#[cfg(feature = "__proptest")]
+use crate::support::names::{are_distinct_leases, confusing_names};
 
 const DAY_S: u64 = 24 * 60 * 60;
 
@@ -23,6 +25,22 @@ async fn names_that_differ_only_in_odd_ways_are_distinct_leases() {
     let listed = fixture.store.list("", None).await.expect("answered").value;
     let listed: BTreeSet<_> = listed.leases.iter().map(|listed| listed.name.as_str().to_owned()).collect();
     assert_eq!(listed, names.map(str::to_owned).into());
+}
+
+#[cfg(feature = "__proptest")]
+#[test]
+fn whatever_two_names_are_they_are_two_leases_and_listed_by_their_prefixes() {
+    use proptest::test_runner::{Config, TestRunner};
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+    let (fixture, case) = (runtime.block_on(Fixture::start()), std::cell::Cell::new(0));
+    let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(60) });
+    let ran = runner.run(&confusing_names(), |(names, cut)| {
+        case.set(case.get() + 1);
+        runtime.block_on(are_distinct_leases(&fixture.store, case.get(), &names, cut));
+        Ok(())
+    });
+    ran.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[tokio::test]

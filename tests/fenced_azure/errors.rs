@@ -81,7 +81,7 @@ async fn what_is_no_fence_is_not_written_over() {
 }
 
 #[test]
-fn urls_that_name_no_blob_are_refused() {
+fn urls_that_name_no_blob_or_another_than_they_seem_to_are_refused() {
     let shared_key = || Credential::shared_key("acct", "a2V5");
     for url in ["", "no url", "https://acct.blob.core.windows.net", "https://acct.blob.core.windows.net/box", "data:x"]
     {
@@ -90,6 +90,20 @@ fn urls_that_name_no_blob_are_refused() {
     let pasted =
         FencedBlob::at("https://acct.blob.core.windows.net/box/b&sig=PLANTED", shared_key()).map(drop).unwrap_err();
     assert!(pasted.to_string().contains("follow a `?`") && !pasted.to_string().contains("PLANTED"), "{pasted}");
+    for mangled in [
+        "order-17#late",
+        "order-17?late",
+        "order-17#",
+        "orders/../order-17",
+        "orders/%2E%2e/17",
+        "orders\\17",
+        "order-17 ",
+        "order-\t17",
+    ] {
+        let url = format!("https://acct.blob.core.windows.net/box/{mangled}");
+        let error = FencedBlob::at(&url, shared_key()).map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misconfigured, "{mangled} would be another blob");
+    }
     let blob = "https://acct.blob.core.windows.net/box/";
     assert!(FencedBlob::at(blob, shared_key()).is_err());
     assert!(FencedBlob::at(format!("{blob}a/b.json"), shared_key()).is_ok());

@@ -6,6 +6,7 @@
 mod support;
 
 mod dice;
+mod example_lambda;
 mod frozen;
 mod ground;
 mod lease_check;

@@ -207,7 +207,7 @@ async fn a_put_replaces_the_token_that_it_has_read() {
 }
 
 #[tokio::test]
-async fn what_would_get_around_the_fence_is_an_error_of_the_services() {
+async fn what_would_get_around_the_fence_or_makes_no_sense_without_it_is_an_error_of_the_services() {
     let ground = Ground::new().await;
     ground.put(account(10, 8)).await;
     let invalid = |what: &str, written: Result<_, FencedError<UpdateItemError>>| match written {
@@ -222,6 +222,9 @@ async fn what_would_get_around_the_fence_is_an_error_of_the_services() {
     invalid("removes it", removes_it.fenced(FENCE, token(9)).send().await.map(drop));
     let breaks_out = set_balance(&ground, 99).condition_expression("balance = :b) OR (attribute_exists(id)");
     invalid("breaks out", breaks_out.fenced(FENCE, token(7)).send().await.map(drop));
+    for empty in ["", " \n"] {
+        invalid("is empty", update(&ground).update_expression(empty).fenced(FENCE, token(9)).send().await.map(drop));
+    }
     let legacy = update(&ground).expected("balance", ExpectedAttributeValue::builder().value(n(10)).build());
     invalid("legacy", legacy.fenced(FENCE, token(9)).send().await.map(drop));
     assert_eq!(ground.item("42").await, Some(account(10, 8)));

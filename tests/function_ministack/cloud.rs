@@ -123,11 +123,11 @@ impl Function {
     }
 
     /// How often the order was charged, and under which token the last time.
-    pub async fn charges(&self, order: &str) -> (u64, Option<u64>) {
+    pub async fn charges(&self, order: &str) -> (usize, Option<u64>) {
         let get = self.client.get_item().table_name(&self.ledger).key("order", AttributeValue::S(order.into()));
         let item = get.consistent_read(true).send().await.expect("MiniStack answers").item.unwrap_or_default();
-        let number = |name: &str| item.get(name)?.as_n().ok()?.parse().ok();
-        (number("charges").unwrap_or(0), number("fence"))
+        let charges = item.get("charges").and_then(|by| by.as_ss().ok()).map_or(0, Vec::len);
+        (charges, item.get("fence").and_then(|token| token.as_n().ok()?.parse().ok()))
     }
 
     /// Waits until a process of the function is at this order. Its token.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::recipes::{Failed, OnceError, Outcome};
-use leasehold::{ErrorKind, Held, LostReason};
+use leasehold::{ErrorKind, Held, LostReason, Written};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -147,4 +147,37 @@ async fn a_manual_run_whose_recording_hangs_ends_and_its_next_call_records_it() 
     a.leases.flush().await;
     let told = ground.machine(3).handle(&effects).await.unwrap();
     assert_eq!(told, Outcome::AlreadyDone(value));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_store_hangs_at_the_end_returns_by_its_deadline_all_the_same() {
+    // A6: else the invocation is killed, and with it the answers for the other messages of its batch.
+    for manual in [false, true] {
+        for (works_for, outcome) in [(16, Ok("done")), (16, Err("fails")), (60, Ok("too late"))] {
+            let ground = Ground::new(Judge::StoreTime);
+            let a = if manual { ground.function(2) } else { ground.machine(2) }.knows_the_time().await;
+            a.way.on(Verb::Release).always().fault(Fault::Hang);
+            let work = |_| async move {
+                sleep(works_for * SECOND).await;
+                outcome.map_err(|why| Failed::Retry(Broke(why)))
+            };
+            let begun = Instant::now();
+            let ran = a.once().at_most(20 * SECOND).run("message", work).await;
+            assert!(begun.elapsed() <= 20 * SECOND + SECOND / 2, "{outcome:?}: {:?}", begun.elapsed());
+            match (works_for, ran) {
+                (16, Err(OnceError::NotRemembered { outcome: Ok(value), error })) => {
+                    assert_eq!((value, error.written()), (b"done".to_vec(), Written::Unknown));
+                }
+                (16, Err(OnceError::Work(Broke("fails")))) => {}
+                (60, Err(OnceError::Lost(lost))) => assert_eq!(lost.reason(), &LostReason::AtMost),
+                (_, ran) => panic!("{outcome:?}: {ran:?}"),
+            }
+            a.way.heal();
+            a.leases.flush().await;
+            sleep(TTL / 2).await;
+            let record = ground.record("message").await;
+            let closed = works_for == 16 && outcome.is_ok();
+            assert_eq!((record.grant, record.closed.is_some()), (None, closed), "{outcome:?}: it is owed, and sent");
+        }
+    }
 }

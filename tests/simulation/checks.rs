@@ -1,5 +1,6 @@
 //! What must hold at every moment of true time. The numbers are those of docs/protocol.md.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -59,11 +60,11 @@ pub struct Checks {
 
 /// How often what has happened in a run, so that one in which nothing happens is seen.
 #[derive(Clone, Default)]
-pub struct Counts(BTreeMap<&'static str, u64>);
+pub struct Counts(BTreeMap<Cow<'static, str>, u64>);
 
 impl Counts {
-    pub fn one_more(&mut self, what: &'static str) {
-        *self.0.entry(what).or_default() += 1;
+    pub fn one_more(&mut self, what: impl Into<Cow<'static, str>>) {
+        *self.0.entry(what.into()).or_default() += 1;
     }
 
     pub fn of(&self, what: &str) -> u64 {
@@ -72,7 +73,7 @@ impl Counts {
 
     pub fn add(&mut self, other: &Counts) {
         for (what, count) in &other.0 {
-            *self.0.entry(what).or_default() += count;
+            *self.0.entry(what.clone()).or_default() += count;
         }
     }
 }

@@ -12,6 +12,10 @@ use leasehold::{Clock, Sleep, Stamp};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::chance::Chance;
+use super::setting::Fault;
+use super::world::World;
+
 /// So many readings of a clock without any time passing are a busy loop.
 const BUSY: u32 = 100_000;
 
@@ -210,6 +214,22 @@ pub enum Cancel {
 }
 
 impl Cancel {
+    /// What the seed has for this call.
+    pub fn draw(world: &World, chance: &Chance, term: Duration) -> Self {
+        let happens = |fault| !world.is_healed() && chance.per_mille(world.plan.often(fault));
+        if world.plan.often(Fault::Stall) > 0 && happens(Fault::Stall) {
+            return Self::Stalls(chance.between(1, 8) as u32, chance.up_to(term * 2));
+        }
+        if !happens(Fault::Cancel) {
+            return Self::Never;
+        }
+        match chance.between(0, 2) {
+            0 => Self::After(chance.up_to(term)),
+            1 => Self::AtPoll(1),
+            _ => Self::AtPoll(chance.between(2, 8) as u32),
+        }
+    }
+
     /// What `work` returns, or `None` when it was dropped.
     pub async fn of<T>(self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = Box::pin(work);

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{
-    Attempt, Ended, Error, ErrorKind, Fence, Handover, Held, Lease, Lost, Name, Renewal, State as LeaseState,
-};
+use leasehold::{Ended, Error, ErrorKind, Fence, Handover, Held, Lease, Lost, Name, Renewal, State as LeaseState};
 
 use super::chance::Chance;
 use super::checks::Live;
@@ -36,14 +34,8 @@ impl Worker {
                 self.once(&name, &before).await;
                 continue;
             }
-            let Some(got) = self.cancel().of(self.acquire(&name)).await else {
-                self.cancelled("acquire");
-                continue;
-            };
-            match got {
-                Ok(Some(lease)) => self.hold(lease, &before).await,
-                Ok(None) => {}
-                Err(error) => self.expect(&error),
+            if let Some(lease) = self.acquire(&name, self.cancel()).await {
+                self.hold(lease, &before).await;
             }
         }
     }
@@ -60,14 +52,14 @@ impl Worker {
         }
     }
 
-    async fn acquire(&self, name: &Name) -> Result<Option<Lease>, Error> {
+    async fn acquire(&self, name: &Name, cancel: Cancel) -> Option<Lease> {
         let leases = &self.process.leases;
         if self.chance.per_mille(self.plan.takes_up)
             && let Some(handover) = self.take_handover()
         {
-            let lease = leases.resume(handover).await?;
+            let lease = self.told(cancel.of(leases.resume(handover)).await, "resume")??;
             self.world.checks(|checks| checks.counts.one_more("resumed"));
-            return Ok(Some(lease));
+            return Some(lease);
         }
         let mut request = leases.request(name.as_str());
         if self.chance.per_mille(300) {
@@ -82,9 +74,12 @@ impl Worker {
         // Whoever waits sees the moment at which a rival's term is over.
         let waits = if self.world.plan.theme == Theme::Deadline { 8 } else { 2 };
         match self.chance.between(0, waits) {
-            0 => request.try_acquire().await.map(Attempt::acquired),
-            1 => request.acquire_within(self.chance.up_to(self.plan.ttl * 2)).await.map(Some),
-            _ => request.acquire().await.map(Some),
+            0 => self.told(cancel.of(request.try_acquire()).await, "try")??.acquired(),
+            1 => {
+                let limit = self.chance.up_to(self.plan.ttl * 2);
+                self.told(cancel.of(request.acquire_within(limit)).await, "within")?
+            }
+            _ => self.told(cancel.of(request.acquire()).await, "acquire")?,
         }
     }
 
@@ -233,22 +228,11 @@ impl Worker {
     }
 
     pub fn cancel(&self) -> Cancel {
-        if self.world.plan.often(Fault::Stall) > 0 && self.happens(Fault::Stall) {
-            return Cancel::Stalls(self.chance.between(1, 8) as u32, self.chance.up_to(self.plan.ttl * 2));
-        }
-        if !self.happens(Fault::Cancel) {
-            return Cancel::Never;
-        }
-        match self.chance.between(0, 2) {
-            0 => Cancel::After(self.chance.up_to(self.plan.ttl)),
-            1 => Cancel::AtPoll(1),
-            _ => Cancel::AtPoll(self.chance.between(2, 8) as u32),
-        }
+        Cancel::draw(&self.world, &self.chance, self.plan.ttl)
     }
 
     pub fn cancelled(&self, what: &'static str) {
-        self.world.note("cancelled", self.process.id, what.len() as u64, 0);
-        self.world.checks(|checks| checks.counts.one_more("cancelled"));
+        self.world.cancelled(self.process.id, what);
     }
 
     pub fn told<T>(&self, done: Option<Result<T, Error>>, what: &'static str) -> Option<Option<T>> {

@@ -205,6 +205,15 @@ impl World {
         self.state.lock().unwrap().note_in(what, who, a, b);
     }
 
+    /// A future of the API was dropped before its end.
+    pub fn cancelled(&self, who: usize, what: &'static str) {
+        self.note("cancelled", who, what.len() as u64, 0);
+        self.checks(|checks| {
+            checks.counts.one_more("cancelled");
+            checks.counts.one_more(format!("{what} cancelled"));
+        });
+    }
+
     pub fn name(&self, number: usize) -> Name {
         Name::new(format!("job-{number}")).unwrap()
     }

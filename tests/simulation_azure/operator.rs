@@ -6,11 +6,14 @@ use std::time::Duration;
 use leasehold::{FencingToken, Name};
 
 use super::chance::Chance;
+use super::machine::Cancel;
 use super::plan::Theme;
 use super::setting::Fault;
 use super::world::{Process, World};
 
 pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
+    // A stream of its own: what is done does not hang on what is cancelled.
+    let cancels = Chance::new(world.plan.seed, 4);
     while !world.is_healed() {
         let term = world.plan.longest_ttl();
         world.sleep(chance.up_to(if world.plan.theme == Theme::Deadline { term / 3 } else { term * 2 })).await;
@@ -27,22 +30,38 @@ pub async fn operate(world: Arc<World>, process: Process, chance: Chance) {
             list(&world, &process).await;
             continue;
         }
-        let Ok(found) = process.leases.inspect(name.as_str()).await else { continue };
+        let found = Cancel::draw(&world, &cancels, term).of(process.leases.inspect(name.as_str())).await;
+        if found.is_none() {
+            world.cancelled(process.id, "inspect");
+        }
+        let Some(Ok(found)) = found else { continue };
         if let Some(token) = found.token {
-            act(&world, &process, &chance, &name, token).await;
+            act(&world, &process, &chance, &cancels, &name, token).await;
         }
     }
 }
 
-async fn act(world: &World, process: &Process, chance: &Chance, name: &Name, token: FencingToken) {
+async fn act(world: &World, process: &Process, chance: &Chance, cancels: &Chance, name: &Name, token: FencingToken) {
     let revokes = if world.plan.theme == Theme::Deadline { 30 } else { 300 };
     for _ in 0..chance.of(&[1, 1, 3]) {
+        let cancel = Cancel::draw(world, cancels, world.plan.longest_ttl());
+        let leases = &process.leases;
         // Whether it succeeds is the operator's own affair: what it does to others is what is looked at.
-        let _ = match () {
-            () if chance.per_mille(world.plan.often(Fault::Force)) => process.leases.force(name.as_str(), token).await,
-            () if chance.per_mille(revokes) => process.leases.revoke(name.as_str(), token).await,
-            () => process.leases.ask(name.as_str(), token, Duration::from_secs(1)).await,
+        let (what, done) = match () {
+            () if chance.per_mille(world.plan.often(Fault::Force)) => {
+                ("force", cancel.of(leases.force(name.as_str(), token)).await.map(|_| ()))
+            }
+            () if chance.per_mille(revokes) => {
+                ("revoke", cancel.of(leases.revoke(name.as_str(), token)).await.map(|_| ()))
+            }
+            () => {
+                let ask = leases.ask(name.as_str(), token, Duration::from_secs(1));
+                ("ask", cancel.of(ask).await.map(|_| ()))
+            }
         };
+        if done.is_none() {
+            world.cancelled(process.id, what);
+        }
     }
 }
 

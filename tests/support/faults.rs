@@ -47,16 +47,42 @@ pub enum Fault {
     WithHeader(&'static str, String),
 }
 
+impl Fault {
+    /// What it is called in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::LoseRequest => "request lost",
+            Self::LoseAnswer => "answer lost",
+            Self::HoldRequest | Self::HoldRequestFor(_) => "request held",
+            Self::ResetAndHold => "reset, request held",
+            Self::HoldAnswer | Self::HoldAnswerFor(_) => "answer held",
+            Self::Duplicate => "duplicated",
+            Self::LateDuplicate => "duplicated late",
+            Self::Stall => "stalled",
+            Self::Truncate => "answer truncated",
+            Self::Answer(_) => "error answered",
+            Self::AnswerAfterApply(_) => "applied, error answered",
+            Self::WithoutHeader(_) | Self::WithHeader(..) => "header changed",
+        }
+    }
+}
+
 /// An error answer of the service.
 #[derive(Clone, Debug)]
 pub struct Answer {
     status: u16,
     kind: &'static str,
+    of_blob_service: bool,
 }
 
 impl Answer {
     pub fn new(status: u16, kind: &'static str) -> Self {
-        Self { status, kind }
+        Self { status, kind, of_blob_service: false }
+    }
+
+    /// One of Azure Blob Storage.
+    pub fn of_blob_service(status: u16, kind: &'static str) -> Self {
+        Self { status, kind, of_blob_service: true }
     }
 
     pub fn internal_error() -> Self {
@@ -77,16 +103,25 @@ impl Answer {
     }
 
     pub fn to_response(&self) -> WholeResponse {
-        let body = format!(r#"{{"__type":"{}","message":"scripted"}}"#, self.kind);
         let now = DateTime::from(SystemTime::now());
-        Response::builder()
+        let answer = Response::builder()
             .status(self.status)
-            .header("content-type", "application/x-amz-json-1.0")
-            .header("content-length", body.len())
-            .header("date", now.fmt(DateTimeFormat::HttpDate).expect("a date of today"))
-            .header("x-amzn-requestid", "SCRIPTED")
-            .body(Full::from(body))
-            .expect("valid parts")
+            .header("date", now.fmt(DateTimeFormat::HttpDate).expect("a date of today"));
+        let answer = if self.of_blob_service {
+            let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{}</Code></Error>", self.kind);
+            answer
+                .header("content-type", "application/xml")
+                .header("x-ms-error-code", self.kind)
+                .header("x-ms-request-id", "SCRIPTED")
+                .body(Full::from(body))
+        } else {
+            let body = format!(r#"{{"__type":"{}","message":"scripted"}}"#, self.kind);
+            answer
+                .header("content-type", "application/x-amz-json-1.0")
+                .header("x-amzn-requestid", "SCRIPTED")
+                .body(Full::from(body))
+        };
+        answer.expect("valid parts")
     }
 }
 

@@ -24,6 +24,10 @@ impl Gateway {
         }
     }
 
+    pub fn addr(&self) -> std::net::SocketAddr {
+        self.addr
+    }
+
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.addr)
     }

@@ -25,6 +25,9 @@ pub mod http;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod loopback;
+#[cfg(feature = "__proptest")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod names;
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod process;
 #[cfg(feature = "__dynamodb-emulator")]

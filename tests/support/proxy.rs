@@ -1,4 +1,4 @@
-//! A fault proxy between the SDK and the emulator, which sees what is really on the wire.
+//! A fault proxy between a client and its service, which sees what is really on the wire.
 #![allow(clippy::disallowed_methods, reason = "tests wait and measure in real time")]
 
 use std::error::Error;
@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::Client;
 use http_body_util::{BodyExt, Full};
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -106,6 +107,11 @@ impl Proxy {
         self.shared.seen.lock().unwrap().clone()
     }
 
+    /// All faults that have happened, in their order.
+    pub fn happened(&self) -> Vec<Happened> {
+        self.shared.happened.lock().unwrap().clone()
+    }
+
     /// Forgets the requests and connections so far.
     pub fn reset_counts(&self) {
         self.shared.seen.lock().unwrap().clear();
@@ -124,10 +130,21 @@ impl Drop for Proxy {
     }
 }
 
+/// A fault that a request has met.
+#[derive(Clone, Debug)]
+pub struct Happened {
+    pub at: Instant,
+    /// As [`Fault::name`] has it.
+    pub fault: &'static str,
+    /// As [`Seen::operation`].
+    pub operation: String,
+}
+
 /// One request as it was on the wire, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// From `X-Amz-Target`, for example `UpdateItem`.
+    /// From `X-Amz-Target`, for example `UpdateItem`. Elsewhere the method, with the URL's `comp` and the lease action
+    /// of the blob service: `PUT lease acquire`.
     pub operation: String,
     pub body: Value,
     /// Numbered in the order in which clients opened them, from 1.
@@ -146,6 +163,7 @@ struct Shared {
     rules: Rules,
     latency: Mutex<Duration>,
     seen: Mutex<Vec<Seen>>,
+    happened: Mutex<Vec<Happened>>,
     next_id: AtomicUsize,
     connections: AtomicUsize,
     connections_before_reset: AtomicUsize,
@@ -159,6 +177,7 @@ impl Shared {
             rules: Rules::default(),
             latency: Mutex::default(),
             seen: Mutex::default(),
+            happened: Mutex::default(),
             next_id: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             connections_before_reset: AtomicUsize::new(0),
@@ -247,9 +266,10 @@ async fn exchange(
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(|_| Parting::Reset)?.to_bytes();
     let text = String::from_utf8_lossy(&body).into_owned();
-    let operation = operation(&head.headers);
+    let operation = operation(&head);
     let exchange = Exchange {
         id: shared.record(connection, &operation, &text),
+        operation: operation.clone(),
         request: Request::from_parts(head, Full::new(body)),
         shared: shared.clone(),
     };
@@ -261,15 +281,21 @@ async fn exchange(
     Ok(response)
 }
 
-fn operation(headers: &HeaderMap) -> String {
-    let target = headers.get("x-amz-target").and_then(|target| target.to_str().ok());
-    target.and_then(|target| target.rsplit('.').next()).unwrap_or_default().into()
+fn operation(head: &Parts) -> String {
+    let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(target) = header("x-amz-target") {
+        return target.rsplit('.').next().unwrap_or_default().into();
+    }
+    let comp = head.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("comp=")));
+    let words = [Some(head.method.as_str()), comp, header("x-ms-lease-action")];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// One request on its way, independent of the connection it came by.
 struct Exchange {
     shared: Arc<Shared>,
     id: usize,
+    operation: String,
     request: WholeRequest,
 }
 
@@ -289,28 +315,28 @@ impl Exchange {
     async fn run_into(self, rule: Arc<Rule>) -> Result<WholeResponse, Parting> {
         match &rule.fault {
             Fault::LoseRequest => {
-                rule.happens();
+                self.meets(&rule);
                 Err(Parting::Reset)
             }
             Fault::Stall => {
-                rule.happens();
+                self.meets(&rule);
                 std::future::pending().await
             }
             Fault::Answer(answer) => {
-                rule.happens();
+                self.meets(&rule);
                 Ok(answer.to_response())
             }
             Fault::HoldRequest => {
-                rule.happens();
+                self.meets(&rule);
                 self.forward_late(&rule).await
             }
             Fault::HoldRequestFor(time) => {
-                rule.happens();
+                self.meets(&rule);
                 let _ = tokio::time::timeout(*time, rule.until_released()).await;
                 self.land(&rule).await
             }
             Fault::ResetAndHold => {
-                rule.happens();
+                self.meets(&rule);
                 tokio::spawn(async move { self.forward_late(&rule).await });
                 Err(Parting::Reset)
             }
@@ -324,7 +350,7 @@ impl Exchange {
         if matches!(rule.fault, Fault::Duplicate) {
             self.forward().await?;
         }
-        rule.happens();
+        self.meets(&rule);
         match &rule.fault {
             Fault::LoseAnswer => return Err(Parting::Reset),
             Fault::Truncate => return Err(Parting::Cut(first_half(response).await)),
@@ -347,6 +373,12 @@ impl Exchange {
             before => unreachable!("{before:?} happens before the request is applied"),
         }
         Ok(response)
+    }
+
+    fn meets(&self, rule: &Rule) {
+        let (at, fault) = (Instant::now(), rule.fault.name());
+        self.shared.happened.lock().unwrap().push(Happened { at, fault, operation: self.operation.clone() });
+        rule.happens();
     }
 
     async fn forward_late(&self, rule: &Rule) -> Result<WholeResponse, Parting> {

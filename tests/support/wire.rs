@@ -68,7 +68,7 @@ async fn whole(response: Response<hyper::body::Incoming>) -> io::Result<WholeRes
     Ok(Response::from_parts(head, Full::new(body)))
 }
 
-/// The bytes of a response up to the middle of its body.
+/// The bytes of a response up to the middle of its body, or of its head where it has none.
 pub async fn first_half(response: WholeResponse) -> Vec<u8> {
     let (head, body) = response.into_parts();
     let body = body.collect().await.expect("a full body cannot fail").to_bytes();
@@ -80,6 +80,9 @@ pub async fn first_half(response: WholeResponse) -> Vec<u8> {
         bytes.extend_from_slice(b"\r\n");
     }
     bytes.extend_from_slice(b"\r\n");
+    if body.is_empty() {
+        bytes.truncate(bytes.len() / 2);
+    }
     bytes.extend_from_slice(&body[..body.len() / 2]);
     bytes
 }

@@ -3,11 +3,14 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use http_body_util::Full;
 use tokio::time::Instant;
 
 use crate::fixture::{Fixture, claim, io_cause, is_connection_failure, item, write};
 use crate::support::emulator::retrying_client;
 use crate::support::faults::{Answer, Fault, Match};
+use crate::support::http::send;
+use crate::support::wire::first_half;
 
 #[tokio::test]
 async fn requests_are_counted_by_operation() {
@@ -37,6 +40,43 @@ async fn a_request_is_recorded_with_its_body_and_what_became_of_it() {
     assert_eq!(fates, expected);
     assert_eq!(seen[0].body["ConditionExpression"], "attribute_not_exists(pk)");
     assert!(seen.is_sorted_by_key(|seen| seen.arrived));
+}
+
+#[tokio::test]
+async fn faults_are_remembered_with_their_names_in_their_order() {
+    let fixture = Fixture::start().await;
+    fixture.next_write(Fault::LoseAnswer);
+    let _ = write(&fixture.client).await;
+    fixture.next_write(Fault::Answer(Answer::internal_error()));
+    let _ = write(&fixture.client).await;
+    write(&fixture.client).await.expect("no fault any more");
+
+    let happened = fixture.proxy.happened();
+    let names: Vec<_> = happened.iter().map(|happened| (happened.fault, &*happened.operation)).collect();
+    assert_eq!(names, [("answer lost", "UpdateItem"), ("error answered", "UpdateItem")]);
+    assert!(happened.is_sorted_by_key(|happened| happened.at));
+}
+
+#[tokio::test]
+async fn requests_of_the_blob_service_are_named_by_what_they_ask_and_refused_in_its_words() {
+    let fixture = Fixture::start().await;
+    let refusal = Fault::Answer(Answer::of_blob_service(503, "ServerBusy"));
+    let refused = fixture.proxy.on(Match::op("PUT lease acquire")).fault(refusal);
+    let url = format!("http://{}/account/leases/a?comp=lease&timeout=5", fixture.proxy.addr());
+
+    let answer = send("PUT", &url, &[("x-ms-lease-action", "acquire")], b"").expect("it answers");
+
+    assert_eq!((answer.status, answer.header("x-ms-error-code")), (503, Some("ServerBusy")));
+    assert!(answer.text().contains("<Code>ServerBusy</Code>"), "{}", answer.text());
+    assert_eq!(refused.happened(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_is_cut_in_its_head() {
+    let answer = hyper::Response::builder().status(201).header("x-ms-lease-id", "an id").body(Full::default()).unwrap();
+    let cut = first_half(answer).await;
+    assert!(cut.starts_with(b"HTTP/1.1 201"));
+    assert!(!cut.windows(4).any(|bytes| bytes == b"\r\n\r\n"), "{}", String::from_utf8_lossy(&cut));
 }
 
 #[tokio::test]

@@ -433,4 +433,32 @@ mod tests {
             assert_eq!(Refusal::of(Op::SetMetadata, status, code, true), Some(Refusal::NotYours), "{code}");
         }
     }
+
+    #[cfg(feature = "__proptest")]
+    mod hostile {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_date_header_makes_it_panic(
+                text in ".{0,40}", shaped in "[A-Z][a-z]{2}, [0-9 -]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT",
+            ) {
+                for date in [text, shaped] {
+                    let mut headers = answer(&[("x-ms-request-id", "7")]);
+                    headers.insert("date", date);
+                    date_ms(&headers);
+                }
+            }
+
+            #[test]
+            fn a_date_is_read_to_the_second(seconds in 0..253_402_300_800i64) {
+                let date = azure_core::time::OffsetDateTime::from_unix_timestamp(seconds).expect("before the year 10000");
+                let mut headers = answer(&[("x-ms-request-id", "7")]);
+                headers.insert("date", azure_core::time::to_rfc7231(&date));
+                prop_assert_eq!(date_ms(&headers), Some(seconds.unsigned_abs() * 1000));
+            }
+        }
+    }
 }

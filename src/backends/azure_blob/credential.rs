@@ -49,6 +49,10 @@ impl Credential {
         Self(Kind::InUrl)
     }
 
+    pub(super) fn is_in_url(&self) -> bool {
+        matches!(self.0, Kind::InUrl)
+    }
+
     /// What has to be added to the URL of every request, and what signs it. Says what is wrong for this container.
     pub(super) fn apply(&self, container: &mut Url) -> Result<Option<Arc<dyn Policy>>, String> {
         match &self.0 {

@@ -75,10 +75,11 @@ pub struct RaisedBlob {
 
 impl FencedBlob {
     /// The blob with this URL, `https://<account>.blob.core.windows.net/<container>/<blob>`. It need not exist; the
-    /// container must. Nothing is sent.
+    /// container must. Nothing is sent. As in every URL, what is special in one is written as `%XX` in the name.
     ///
     /// # Errors
-    /// [`ErrorKind::Misconfigured`]: URL and credential do not fit.
+    /// [`ErrorKind::Misconfigured`]: URL and credential do not fit, or the URL would be read as that of another blob
+    /// (`a?b`, `a#b`, `a/../b`).
     pub fn at(url: impl Into<String>, credential: Credential) -> Result<Self, Error> {
         Self::builder(url, credential).build()
     }
@@ -132,7 +133,15 @@ impl FencedBlobBuilder {
             return Err(Error::new(ErrorKind::Invalid, Operation::Open, what).on(KIND));
         }
         let misconfigured = |what: String| Error::new(ErrorKind::Misconfigured, Operation::Open, what).on(KIND);
-        let url = open::url(&url, "blob").map_err(misconfigured)?;
+        let text = url;
+        let url = open::url(&text, "blob").map_err(misconfigured)?;
+        if names_another(&text, &url, &credential) {
+            return Err(misconfigured(
+                "the URL would be read as that of another blob: in a blob's name write `?`, `#`, `\\`, a space at the end \
+                 and control characters as %XX, and have no part of it be `.` or `..`"
+                    .into(),
+            ));
+        }
         let parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
         if parts.len() <= open::parts_of_container(&url) || parts.last() == Some(&"") {
             return Err(misconfigured("the URL names no blob: it ends with a container, `/` and a name".into()));
@@ -304,6 +313,20 @@ impl fmt::Debug for FencedBlobBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FencedBlobBuilder").field("field", &self.field).finish_non_exhaustive()
     }
+}
+
+/// Whether a URL is another one than it seems: what comes from elsewhere, an order's number say, was put into it as it
+/// is. Two names would be one blob then, and one's fence the other's.
+fn names_another(text: &str, url: &Url, credential: &Credential) -> bool {
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let is_dots = |part: &str| matches!(&*part.to_ascii_lowercase().replace("%2e", "."), "." | "..");
+    let is_dropped = |character: char| character == '\\' || character.is_control();
+    let has_query = url.query().is_some() && !credential.is_in_url();
+    has_query
+        || url.fragment().is_some()
+        || text.trim() != text
+        || path.contains(is_dropped)
+        || path.split('/').any(is_dots)
 }
 
 /// <https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata>

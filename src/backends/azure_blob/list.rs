@@ -133,4 +133,33 @@ mod tests {
         assert!(page(b"<html>502</html", "").is_none());
         assert!(page(b"\xff\xfe", "").is_none());
     }
+
+    #[cfg(feature = "__proptest")]
+    mod hostile {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #[test]
+            fn no_listing_makes_it_panic_nor_shows_what_is_not_a_sound_lease(
+                at in 0..PAGE.len(), length in 0..60usize, put in prop_oneof!["[ -~]{0,20}", "<[A-Za-z/]{0,8}>", ".{0,8}"],
+            ) {
+                let (end, mut body) = ((at + length).min(PAGE.len()), PAGE.as_bytes().to_vec());
+                body.splice(at..end, put.bytes());
+                for lease in page(&body, "jobs/").iter().flat_map(|page| &page.leases) {
+                    prop_assert!(lease.name.as_str().starts_with("jobs/"));
+                    let unreadable = matches!(lease.view.standing, Standing::Unreadable(_));
+                    // The blob of the page is leased: whatever is wrong with it, nobody may take it for free.
+                    let leased = body.windows(19).any(|part| part == b"<LeaseState>leased<");
+                    prop_assert!(!unreadable && (lease.view.standing != Standing::Vacant || !leased));
+                }
+            }
+
+            #[test]
+            fn no_bytes_make_it_panic(body in proptest::collection::vec(any::<u8>(), 0..300)) {
+                page(&body, "");
+            }
+        }
+    }
 }

@@ -11,7 +11,11 @@ use crate::protocol::hold::State;
 use crate::protocol::observer::Observer;
 use crate::protocol::release::{Release, Released};
 use crate::protocol::retry::{Retry, Tries};
+use crate::time;
 use crate::types::{Close, Data, Error, ErrorKind, Handover, LostReason, Operation, Stamp, Vacate, Vacated, Written};
+
+/// For the release at the end of a longest hold, or after it.
+const LEAST_TO_END: Duration = Duration::from_millis(500);
 
 impl Core {
     /// Stops all sends of this grant without telling the store, and gives what another process needs to go on.
@@ -55,7 +59,32 @@ impl Core {
         self.end(Some(Close { for_ms, until_ms: None, data })).await
     }
 
+    /// A longest hold is somebody's deadline, which a store that hangs must not outlast.
     async fn end(self: &Arc<Self>, close: Option<Close>) -> Result<Ended, Error> {
+        let operation = if close.is_some() { Operation::Close } else { Operation::Release };
+        let ended = self.end_when_answered(close);
+        let now = self.client.now();
+        let Some(left) = self.lock().hold.longest_ends_in(&now) else { return ended.await };
+        let limit = Duration::from_nanos(left).max(LEAST_TO_END);
+        match time::within(&*self.client.clock, limit, ended).await {
+            Some(ended) => ended,
+            None => self.ended_too_late(operation),
+        }
+    }
+
+    /// It is owed now, and so not known to have come to nothing.
+    fn ended_too_late(&self, operation: Operation) -> Result<Ended, Error> {
+        match self.ended() {
+            Some(lost @ Ended::Lost(_)) => Ok(lost),
+            _ => {
+                let why = "the longest hold (at_most) was over before the store had answered; it is sent again in the \
+                           background, or by the client's next call";
+                Err(self.error(ErrorKind::Unavailable, operation, why).written_if(Written::Unknown))
+            }
+        }
+    }
+
+    async fn end_when_answered(self: &Arc<Self>, close: Option<Close>) -> Result<Ended, Error> {
         self.judge();
         if !self.begin_release() {
             // Somebody else has begun it: what comes of that is ours too.

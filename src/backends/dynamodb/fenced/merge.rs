@@ -30,6 +30,7 @@ pub(super) struct Own<'a> {
 #[derive(Debug)]
 pub(super) struct Merged {
     pub(super) condition: String,
+    /// For an update. A put has the token in its item, and a delete has it nowhere.
     pub(super) update: String,
     pub(super) names: HashMap<String, String>,
     pub(super) values: HashMap<String, AttributeValue>,
@@ -67,6 +68,7 @@ const LEAST: &str = ":lh_fence_least";
 
 /// Names for the fence's own operands, which the caller does not use.
 struct Placeholders {
+    /// As many underscores as it takes.
     suffix: String,
 }
 
@@ -118,6 +120,8 @@ impl Placeholders {
         let assignment = format!("{} = {}", self.attribute(), self.token());
         match own.map(|own| (own, end_of_set(own))) {
             None => format!("SET {assignment}"),
+            // DynamoDB refuses it: an expression that was forgotten is no raise.
+            Some((own, None)) if own.trim_ascii().is_empty() => own.to_owned(),
             Some((own, None)) => format!("{own} SET {assignment}"),
             Some((own, Some(end))) => format!("{} {assignment},{}", &own[..end], &own[end..]),
         }

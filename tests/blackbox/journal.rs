@@ -1,0 +1,141 @@
+//! What the workers say, in one order, stamped by the clock of the harness.
+//!
+//! A worker's own clock may be faked or its process stopped, so it stamps nothing. It says a line and waits until the
+//! harness has stamped it. Of a hold, the journal keeps a part that is certainly inside: from a stamp after the
+//! acquire has returned, to the last stamp after which the worker still saw that it held.
+
+use std::fmt::Display;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A line of a worker.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub at: Duration,
+    pub worker: usize,
+    /// Which of the processes in that worker's place.
+    pub life: usize,
+    pub lease: String,
+    pub said: Said,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is about to acquire.
+    Begins,
+    /// Its acquire has returned.
+    Granted(u64),
+    /// It is about to look whether it holds.
+    Looks(u64),
+    /// When it had said `Looks`, it did.
+    Held(u64),
+    /// The write that followed was refused by the resource.
+    Stale(u64),
+    /// It sees that it has lost it.
+    Lost(u64),
+    /// It is about to release it.
+    Releases(u64),
+}
+
+impl Said {
+    fn parse(word: &str, token: u64) -> Option<Self> {
+        Some(match word {
+            "begins" => Self::Begins,
+            "granted" => Self::Granted(token),
+            "looks" => Self::Looks(token),
+            "held" => Self::Held(token),
+            "stale" => Self::Stale(token),
+            "lost" => Self::Lost(token),
+            "releases" => Self::Releases(token),
+            _ => return None,
+        })
+    }
+}
+
+/// The harness's side.
+pub struct Journal {
+    pub began: Instant,
+    entries: Arc<Mutex<Vec<Entry>>>,
+}
+
+impl Journal {
+    pub fn open(socket: &Path) -> io::Result<Self> {
+        let listener = UnixListener::bind(socket)?;
+        let journal = Self { began: Instant::now(), entries: Arc::default() };
+        let (began, entries) = (journal.began, journal.entries.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let entries = entries.clone();
+                std::thread::spawn(move || listen(stream, began, &entries));
+            }
+        });
+        Ok(journal)
+    }
+
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub fn entries(&self) -> Vec<Entry> {
+        self.entries.lock().unwrap().clone()
+    }
+
+    /// Who was granted this lease last and has not let go of it.
+    pub fn holder(&self, lease: &str) -> Option<usize> {
+        let entries = self.entries.lock().unwrap();
+        let of_lease = entries.iter().rev().filter(|entry| entry.lease == lease);
+        let last = of_lease.clone().find(|entry| matches!(entry.said, Said::Granted(_)))?;
+        let over = of_lease.clone().any(|entry| {
+            let ended = matches!(entry.said, Said::Lost(_) | Said::Releases(_));
+            ended && entry.at > last.at && entry.worker == last.worker
+        });
+        (!over).then_some(last.worker)
+    }
+}
+
+fn listen(stream: UnixStream, began: Instant, entries: &Mutex<Vec<Entry>>) {
+    let Ok(mut answers) = stream.try_clone() else { return };
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        // The lock comes first: the entries are in the order of their stamps.
+        let mut entries = entries.lock().unwrap();
+        let at = began.elapsed();
+        let entry = parse(at, &line).unwrap_or_else(|| panic!("a worker says: {line}"));
+        entries.push(entry);
+        drop(entries);
+        if answers.write_all(b".").is_err() {
+            return;
+        }
+    }
+}
+
+fn parse(at: Duration, line: &str) -> Option<Entry> {
+    let mut words = line.split(' ');
+    let (worker, life) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let (lease, word) = (words.next()?.to_owned(), words.next()?);
+    let said = Said::parse(word, words.next()?.parse().ok()?)?;
+    Some(Entry { at, worker, life, lease, said })
+}
+
+/// A worker's side.
+pub struct Pen {
+    stream: UnixStream,
+    who: String,
+}
+
+impl Pen {
+    pub fn new(socket: &Path, worker: usize, life: usize, lease: &str) -> io::Result<Self> {
+        Ok(Self { stream: UnixStream::connect(socket)?, who: format!("{worker} {life} {lease}") })
+    }
+
+    /// Returns once it is stamped. The process ends where nobody listens any more.
+    pub fn says(&mut self, word: &str, token: impl Display) {
+        let line = format!("{} {word} {token}\n", self.who);
+        let said = self.stream.write_all(line.as_bytes()).and_then(|()| self.stream.read_exact(&mut [0]));
+        if said.is_err() {
+            std::process::exit(0);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the judge says of holds that are made up: each rule has a story that breaks it, and one beside it that does not.
+
+use std::time::Duration;
+
+use super::holds::{Hold, holds};
+use super::journal::{Entry, Said};
+use super::judge::{inside_the_margin, overlaps, takeovers, tokens};
+use super::plan::Options;
+
+const OPTIONS: Options = Options { ttl_ms: 2000, margin_ms: 200, poll_ms: 250, thread: false, observed_only: false };
+
+/// Of two workers: who, when in milliseconds, what.
+fn story(lines: &[(usize, u64, Said)]) -> Vec<Hold> {
+    let entries: Vec<_> = lines
+        .iter()
+        .map(|(worker, at, said)| {
+            let (at, said) = (Duration::from_millis(*at), said.clone());
+            Entry { at, worker: *worker, life: 1, lease: "counter".into(), said }
+        })
+        .collect();
+    holds(&entries)
+}
+
+#[test]
+fn two_grants_with_one_token_are_a_violation() {
+    let twice =
+        story(&[(0, 0, Said::Begins), (0, 1, Said::Granted(7)), (1, 0, Said::Begins), (1, 9, Said::Granted(7))]);
+    assert!(tokens(&twice.iter().collect::<Vec<_>>())[0].starts_with("token twice"));
+}
+
+#[test]
+fn a_token_below_that_of_a_grant_that_had_returned_before_is_a_violation_and_of_one_that_had_not_is_none() {
+    let after = |begins| {
+        let mut lines = vec![(0, 0, Said::Begins), (0, 10, Said::Granted(8)), (1, begins, Said::Begins)];
+        lines.sort_by_key(|(_, at, _)| *at);
+        lines.push((1, 20, Said::Granted(7)));
+        tokens(&story(&lines).iter().collect::<Vec<_>>())
+    };
+    assert!(after(11)[0].starts_with("token fell"));
+    assert!(after(9).is_empty());
+}
+
+/// Worker 0 looks at 100 and again at `last`, and says nothing more; worker 1 is granted it at `granted`.
+fn succession(last: u64, granted: u64, let_go: bool) -> Vec<Hold> {
+    let mut lines = vec![
+        (0, 0, Said::Begins),
+        (0, 10, Said::Granted(7)),
+        (0, 100, Said::Looks(7)),
+        (0, 101, Said::Held(7)),
+        (1, 102, Said::Begins),
+        (0, last, Said::Looks(7)),
+        (0, last + 1, Said::Held(7)),
+        (1, granted, Said::Granted(8)),
+        (1, granted + 1, Said::Looks(8)),
+        (1, granted + 2, Said::Held(8)),
+    ];
+    if let_go {
+        lines.push((0, last + 2, Said::Releases(7)));
+    }
+    lines.sort_by_key(|(_, at, _)| *at);
+    story(&lines)
+}
+
+#[test]
+fn a_grant_before_the_last_moment_of_anothers_belief_is_an_overlap() {
+    let bad = |holds: Vec<Hold>| overlaps(&holds.iter().collect::<Vec<_>>()).len();
+    assert_eq!(bad(succession(500, 450, false)), 1);
+    assert_eq!(bad(succession(500, 501, false)), 0);
+}
+
+#[test]
+fn a_look_that_was_not_confirmed_is_no_belief() {
+    let mut lines =
+        vec![(0, 0, Said::Begins), (0, 10, Said::Granted(7)), (0, 100, Said::Looks(7)), (0, 101, Said::Held(7))];
+    // Frozen here, past the term: it finds that it has lost it.
+    lines.extend([(0, 9000, Said::Looks(7)), (0, 9001, Said::Lost(7))]);
+    assert_eq!(story(&lines)[0].to, Some(Duration::from_millis(100)));
+}
+
+#[test]
+fn a_takeover_within_the_margin_is_a_violation_unless_the_holder_had_let_go() {
+    let bad = |holds: Vec<Hold>| {
+        let holds: Vec<_> = holds.iter().collect();
+        inside_the_margin(&takeovers(&holds), &OPTIONS).len()
+    };
+    assert_eq!(bad(succession(500, 699, false)), 1);
+    assert_eq!(bad(succession(500, 700, false)), 0);
+    assert_eq!(bad(succession(500, 510, true)), 0);
+}

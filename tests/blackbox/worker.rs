@@ -1,0 +1,200 @@
+//! What a worker process does: it competes for both leases, writes under them, and says so.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use leasehold::protocol::broken::Broken;
+use leasehold::{Attempt, Error, Lease, Leases, Renewal, Store, Takeover};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Builder;
+
+use super::counters::{Counters, THINKS};
+use super::journal::Pen;
+use super::plan::{COUNTER, Chance, LEADER, Options};
+
+const VARIABLE: &str = "LEASEHOLD_BLACKBOX_ASSIGNMENT";
+
+/// What one process is told.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Assignment {
+    pub worker: usize,
+    /// Counts the processes in this worker's place.
+    pub life: usize,
+    pub seed: u64,
+    pub folder: PathBuf,
+    /// Its own proxy, as `ADDRESS:PORT`.
+    pub proxy: String,
+    /// The table, or the container's path.
+    pub place: String,
+    pub options: Options,
+    pub broken: Option<String>,
+    pub bad_habit: Option<BadHabit>,
+}
+
+/// What users of the library must not do: for controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BadHabit {
+    /// Takes a lease that was granted for held until the work is done.
+    NeverLooks,
+    /// Writes without asking the fence.
+    NoFence,
+}
+
+impl Assignment {
+    pub fn variable(&self) -> (&'static str, String) {
+        (VARIABLE, serde_json::to_string(self).expect("plain values"))
+    }
+
+    /// That of this process.
+    pub fn of_this_process() -> Self {
+        let text = std::env::var(VARIABLE).expect("a worker has an assignment");
+        serde_json::from_str(&text).expect("as it was written")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("journal")
+    }
+
+    fn pen(&self, lease: &str) -> Pen {
+        Pen::new(&self.socket(), self.worker, self.life, lease).unwrap_or_else(|_| std::process::exit(0))
+    }
+
+    /// How long it works. Who never looks works past the term.
+    fn span(&self, ms: u64) -> Duration {
+        let never_looks = self.bad_habit == Some(BadHabit::NeverLooks);
+        Duration::from_millis(if never_looks { self.options.ttl_ms * 2 } else { ms })
+    }
+
+    fn chance(&self, stream: u64) -> Chance {
+        Chance::new(self.seed, 1000 + stream + 10 * self.worker as u64 + 1000 * self.life as u64)
+    }
+
+    fn client(&self, store: impl Store) -> Result<Leases, Error> {
+        let Options { ttl_ms, margin_ms, poll_ms, thread, observed_only } = self.options;
+        Leases::builder(store)
+            .ttl(Duration::from_millis(ttl_ms))
+            .margin(Duration::from_millis(margin_ms))
+            .poll(Duration::from_millis(poll_ms))
+            .renewal(if thread { Renewal::Thread } else { Renewal::Task })
+            .takeover(if observed_only { Takeover::ObservedOnly } else { Takeover::StoreTime })
+            .build()
+    }
+}
+
+/// Goes on until the process is ended.
+pub fn work(assignment: &Assignment, store: impl Store) {
+    // Even a frozen process ends with a harness that is killed.
+    set_pdeathsig(Signal::SIGKILL).expect("Linux");
+    let _broken = assignment.broken.as_deref().map(|name| rule(name).switch_on());
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let leases = assignment.client(store).expect("the options fit");
+    // In threads of their own, because what they do beside the lease blocks: the renewals go on meanwhile.
+    std::thread::scope(|threads| {
+        threads.spawn(|| unguarded(&Counters::open(&assignment.folder)));
+        threads.spawn(|| runtime.block_on(count(assignment, &leases)));
+        threads.spawn(|| runtime.block_on(lead(assignment, &leases)));
+    });
+}
+
+fn rule(name: &str) -> Broken {
+    let all = Broken::ALL.iter().chain(&Broken::AZURE);
+    *all.into_iter().find(|rule| format!("{rule:?}") == name).unwrap_or_else(|| panic!("no rule {name}"))
+}
+
+fn unguarded(counters: &Counters) {
+    loop {
+        counters.add_one_unguarded();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Many short holds; each reads, thinks and writes several times.
+async fn count(assignment: &Assignment, leases: &Leases) {
+    let (chance, counters, mut pen) =
+        (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
+    loop {
+        let lease = acquire(leases, COUNTER, assignment.options.poll_ms, &chance, &mut pen).await;
+        let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
+        let span = assignment.span(chance.between(200, longest));
+        let token = lease.token().as_u64();
+        under(&lease, span, assignment, &mut pen, async || {
+            let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
+            let Some(value) = counters.read_fenced(token, no_fence) else { return false };
+            tokio::time::sleep(THINKS).await;
+            counters.write_fenced(token, value + 1, no_fence)
+        })
+        .await;
+        end(lease, assignment, &chance, &mut pen).await;
+        tokio::time::sleep(Duration::from_millis(chance.between(0, 300))).await;
+    }
+}
+
+/// A few long holds, as of an elected leader.
+async fn lead(assignment: &Assignment, leases: &Leases) {
+    let (chance, counters, mut pen) =
+        (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
+    let name = format!("{}.{}", assignment.worker, assignment.life);
+    loop {
+        let lease = acquire(leases, LEADER, assignment.options.poll_ms, &chance, &mut pen).await;
+        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
+        let token = lease.token().as_u64();
+        under(&lease, span, assignment, &mut pen, async || {
+            tokio::time::sleep(THINKS).await;
+            counters.lead(token, &name)
+        })
+        .await;
+        end(lease, assignment, &chance, &mut pen).await;
+        tokio::time::sleep(Duration::from_millis(chance.between(0, 1000))).await;
+    }
+}
+
+/// In one of both ways, until it is ours.
+async fn acquire(leases: &Leases, name: &str, poll_ms: u64, chance: &Chance, pen: &mut Pen) -> Lease {
+    let waits = chance.per_mille(500);
+    loop {
+        pen.says("begins", 0);
+        let lease = if waits {
+            leases.acquire(name).await.ok()
+        } else {
+            leases.try_acquire(name).await.ok().and_then(Attempt::acquired)
+        };
+        if let Some(lease) = lease {
+            pen.says("granted", lease.token());
+            return lease;
+        }
+        tokio::time::sleep(Duration::from_millis(chance.between(poll_ms / 5, poll_ms))).await;
+    }
+}
+
+/// Writes on and on, each time only after it has seen that it holds the lease.
+async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut Pen, write: impl AsyncFn() -> bool) {
+    let (held, token, began) = (lease.held(), lease.token(), Instant::now());
+    while began.elapsed() < span {
+        pen.says("looks", token);
+        if !held.is_held() && assignment.bad_habit != Some(BadHabit::NeverLooks) {
+            return;
+        }
+        pen.says("held", token);
+        if !write().await {
+            pen.says("stale", token);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut Pen) {
+    if !lease.held().is_held() {
+        pen.says("lost", lease.token());
+        // Whoever comes next then takes over, instead of finding it released.
+        if chance.per_mille(700) {
+            tokio::time::sleep(Duration::from_millis(assignment.options.ttl_ms)).await;
+        }
+    }
+    pen.says("releases", lease.token());
+    if chance.per_mille(900) {
+        // What it is worth is seen from outside.
+        let _ = lease.release().await;
+    }
+}
