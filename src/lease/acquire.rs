@@ -18,8 +18,8 @@ use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
-    Claim, Data, Error, ErrorKind, FencingToken, Handover, HeldBy, Name, Operation, Stamp, Standing, StoreError,
-    StoreErrorKind, View, Written,
+    Claim, Data, Error, ErrorKind, Expect, ExpiryJudge, FencingToken, Handover, HeldBy, Name, Operation, Record, Stamp,
+    Standing, StoreError, StoreErrorKind, Version, View, Written,
 };
 
 /// What is asked for.
@@ -269,7 +269,7 @@ impl<'a> Call<'a> {
             holder: self.client.holder.clone(),
             data: self.spec.data.clone(),
             set: None,
-            expect: proposal.expect,
+            expect: self.expected(proposal.expect),
         };
         self.machine.sent(self.client.now());
         match self.client.port.claim(limit, claim).await {
@@ -282,6 +282,20 @@ impl<'a> Call<'a> {
                 step
             }
             Err(error) => self.failed(error, cut),
+        }
+    }
+
+    /// Where a payload may say no, a claim of a free record names the write whose payload was looked at: who has claimed
+    /// and released it since may have left another. Stores whose versions are not writes compare no free record.
+    fn expected(&self, expect: Expect) -> Expect {
+        let is_free = |record: &&Record| record.grant.is_none() && record.closed.is_none();
+        let seen = self.last_seen.as_ref().and_then(|view| view.record.as_ref()).filter(is_free);
+        let by_write = self.client.description.judge == ExpiryJudge::Client;
+        match (&expect, seen) {
+            (Expect::Vacant, Some(record)) if by_write && self.spec.look.may_say_no() => {
+                Expect::Expired(Version::of(record))
+            }
+            _ => expect,
         }
     }
 

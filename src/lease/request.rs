@@ -191,6 +191,10 @@ pub(super) struct Look {
 type SaysNo = dyn Fn(Option<&Data>) -> bool + Send + Sync;
 
 impl Look {
+    pub(super) fn may_say_no(&self) -> bool {
+        self.says_no.is_some()
+    }
+
     /// Whether what was seen is not to be claimed.
     pub(super) fn says_no(&self, seen: Option<&View>) -> bool {
         let Some(says_no) = &self.says_no else { return false };

@@ -6,6 +6,9 @@
 #[allow(unused_imports, unused_macros, reason = "the suite's cases run elsewhere")]
 mod recipes;
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod costs;
 mod crowds;
 mod edges;

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::recipes::World;
 use crate::recipes::process::Process;
+use crate::support::scripted::{Fault, Scripted, Verb};
 use crate::{TTL, judge, table};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -188,4 +189,27 @@ async fn without_number_and_closing_two_nodes_run_the_same_tick() {
         }
     }
     assert_eq!(runs, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_slow_does_not_begin_a_tick_that_was_begun_and_ended_meanwhile() {
+    for seed in 0..10 {
+        let clock = TestClock::new();
+        let store = Scripted::new(MemoryStore::like_a_table(clock.another(99)), clock.clone());
+        let node = |node: u64| {
+            let clock = clock.another(seed * 2 + node);
+            let leases = leasehold::Leases::builder(store.clone()).clock(clock).build().unwrap();
+            Schedule::new(&leases, "report", HOUR).unwrap().at_least(Duration::ZERO)
+        };
+        let (quick, slow) = (node(0), node(1));
+        run(slow.try_turn().await.unwrap().unwrap()).await;
+        sleep(HOUR).await;
+        store.on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(500)));
+        let looks = tokio::spawn(async move { slow.try_turn().await.unwrap().map(|turn| turn.tick()) });
+        // It knows the store's time worse than the slow one does, so that its token may be lower.
+        sleep(Duration::from_millis(10)).await;
+        let turn = quick.try_turn().await.unwrap().expect("nobody has it yet");
+        run(turn).await; // The number alone keeps it to once a tick.
+        assert_eq!(looks.await.unwrap(), None, "the same tick again, with seed {seed}");
+    }
 }
