@@ -331,3 +331,17 @@ async fn a_manual_renewal_whose_rival_was_cancelled_is_not_called_done() {
     sleep(Duration::from_secs(20)).await;
     assert!(lease.held().is_held());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_whose_release_hangs_past_the_deadline_sends_no_second_one() {
+    let (store, clock) = table();
+    let leases = Leases::builder(store.clone()).ttl(TTL).clock(clock).renewal(Renewal::Manual).build().unwrap();
+    let lease = leases.request("job").at_most(Duration::from_secs(20)).acquire().await.unwrap();
+    sleep(Duration::from_secs(21)).await;
+    store.on(Verb::Release).fault(Fault::Hang);
+    let ended = lease.release().await.unwrap();
+    assert!(matches!(ended, leasehold::Ended::Lost(_)), "{ended:?}");
+    leases.flush().await;
+    assert!(leases.try_acquire("another").await.unwrap().acquired().is_some());
+    assert_eq!(store.count(Verb::Release), 1);
+}

@@ -48,6 +48,7 @@ const EXPLORATION: Exploration = Exploration {
         "resume cancelled",
         "run cancelled",
         "renew cancelled",
+        "ensure cancelled",
         "set_data cancelled",
         "release cancelled",
         "close cancelled",

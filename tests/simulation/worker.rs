@@ -146,7 +146,8 @@ impl Worker {
                 }
             }
             if self.chance.per_mille(50) {
-                let span = self.chance.up_to(self.plan.ttl / 2);
+                // Up to almost all that a term can give, so that many have to wait for a renewal.
+                let span = self.chance.up_to((self.plan.ttl * 74 / 100).saturating_sub(self.plan.effective_margin()));
                 let done = self.cancel().of(held.ensure(span)).await;
                 // A longest hold that leaves less than is asked for is a reason, and the caller's own.
                 let too_much = |error: &Error| error.to_string().contains("its longest hold");

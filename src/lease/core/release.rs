@@ -111,8 +111,11 @@ impl Core {
                 }
                 answer => answer?,
             },
-            // A lost lease sends one release for others' sake; nothing hangs on it.
-            _ if self.is_worth_a_release(&ended) => self.send_release(None).await.unwrap_or(Released::Done),
+            // A lost lease sends one release for others' sake; nothing hangs on it, and it is not sent again.
+            _ if self.is_worth_a_release(&ended) => {
+                owed.settled = true;
+                self.send_release(None).await.unwrap_or(Released::Done)
+            }
             _ => Released::Done,
         };
         owed.settled = true;
