@@ -78,12 +78,12 @@ impl Model {
         let (mut trail, mut tally) = (Trail::new(MEMBERS), Tally::new(MEMBERS));
         let call = client.call;
         for (member, proposed) in proposed.into_iter().enumerate() {
-            if let Proposed::Claim(expect) = proposed {
-                if trail.send_claim(member) {
-                    tally.hear(member, Reply::Waiting);
-                    let body = Body::Claim(self.claim(token, grant, expect, world.now));
-                    world.network.push(Request { client: c, member, call, heard: true, body });
-                }
+            if let Proposed::Claim(expect) = proposed
+                && trail.send_claim(member)
+            {
+                tally.hear(member, Reply::Waiting);
+                let body = Body::Claim(self.claim(token, grant, expect, world.now));
+                world.network.push(Request { client: c, member, call, heard: true, body });
             }
         }
         let (mine, begun, highest) = (Mine { grant, token, trail }, world.now, world.ghosts.highest());
