@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::select_all;
 
-use crate::lease::{Attempt, Ended, Held, Lease, Leases};
+use crate::lease::{Attempt, Ended, Held, Lease, Leases, State};
 use crate::time;
 use crate::types::{Error, ErrorKind, HeldBy, Lost, LostReason, Name, Operation, Written};
 
@@ -281,10 +281,12 @@ impl All {
     async fn end(mut self) -> (Option<Error>, Option<Lost>) {
         let (mut failed, mut lost) = (None, None);
         while let Some(lease) = self.leases.pop() {
-            match lease.release().await {
-                Ok(Ended::Lost(loss)) => lost = Some(loss),
-                Ok(_) => {}
-                Err(error) => failed = Some(error),
+            let held = lease.held();
+            if let Err(error) = lease.release().await {
+                failed = Some(error);
+            }
+            if let State::Ended(Ended::Lost(loss)) = held.state() {
+                lost = Some(loss);
             }
         }
         (failed, lost)

@@ -35,14 +35,16 @@ pub use schedule::{Schedule, Tick, Turn};
 pub use semaphore::Semaphore;
 pub use step_down::{Yielded, run_until_asked, step_down};
 
-use crate::lease::{Ended, Lease};
+use crate::lease::{Ended, Lease, State};
 use crate::types::{Lost, LostReason};
 
 /// Gives back a lease whose work was dropped, and says what it was lost by.
 async fn release_lost(lease: Lease) -> Lost {
     let shut_down = Lost::new(lease.name().clone(), lease.token(), LostReason::Shutdown, None);
-    match lease.release().await {
-        Ok(Ended::Lost(lost)) => lost,
+    let held = lease.held();
+    match (lease.release().await, held.state()) {
+        // What became of the release does not change why it was lost.
+        (Ok(Ended::Lost(lost)), _) | (_, State::Ended(Ended::Lost(lost))) => lost,
         _ => shut_down,
     }
 }

@@ -68,20 +68,15 @@ impl Core {
         let limit = Duration::from_nanos(left).max(LEAST_TO_END);
         match time::within(&*self.client.clock, limit, ended).await {
             Some(ended) => ended,
-            None => self.ended_too_late(operation),
+            None => Err(self.ended_too_late(operation)),
         }
     }
 
-    /// It is owed now, and so not known to have come to nothing.
-    fn ended_too_late(&self, operation: Operation) -> Result<Ended, Error> {
-        match self.ended() {
-            Some(lost @ Ended::Lost(_)) => Ok(lost),
-            _ => {
-                let why = "the longest hold (at_most) was over before the store had answered; it is sent again in the \
-                           background, or by the client's next call";
-                Err(self.error(ErrorKind::Unavailable, operation, why).written_if(Written::Unknown))
-            }
-        }
+    /// It is owed now, also for a lease that was lost: I10 lets `Ok` be said only when nothing is sent any more.
+    fn ended_too_late(&self, operation: Operation) -> Error {
+        let why = "the longest hold (at_most) was over before the store had answered; it is sent again in the background, \
+                   or by the client's next call";
+        self.error(ErrorKind::Unavailable, operation, why).written_if(Written::Unknown)
     }
 
     async fn end_when_answered(self: &Arc<Self>, close: Option<Close>) -> Result<Ended, Error> {
@@ -111,11 +106,8 @@ impl Core {
                 }
                 answer => answer?,
             },
-            // A lost lease sends one release for others' sake; nothing hangs on it, and it is not sent again.
-            _ if self.is_worth_a_release(&ended) => {
-                owed.settled = true;
-                self.send_release(None).await.unwrap_or(Released::Done)
-            }
+            // A lost lease sends one release for others' sake; nothing hangs on it.
+            _ if self.is_worth_a_release(&ended) => self.send_release(None).await.unwrap_or(Released::Done),
             _ => Released::Done,
         };
         owed.settled = true;
