@@ -139,7 +139,9 @@ impl Leases {
                 // The lost answer was of an accepted copy, and the grant has ended by now.
                 Ok((Asked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Asked::Refused(view), _)) => return Err(client.refused(Operation::Ask, &name, token, &view)),
-                Err(error) if client.until_next_try(&mut tries, &error).await => failed = Some(error),
+                Err(error) if client.until_next_try(&mut tries, Retry::after(error.kind), &client.rules).await => {
+                    failed = Some(error)
+                }
                 Err(error) => return Err(client.error(Operation::Ask, Some(&name), error)),
             }
         }
@@ -159,7 +161,9 @@ impl Leases {
                 // The lost answer was of an accepted copy, or its grant has ended otherwise by now.
                 Ok((Revoked::Refused(view), _)) if failed.is_some() && has_ended(&view, token) => return Ok(()),
                 Ok((Revoked::Refused(view), _)) => return Err(client.refused(op, &name, token, &view)),
-                Err(error) if client.until_next_try(&mut tries, &error).await => failed = Some(error),
+                Err(error) if client.until_next_try(&mut tries, Retry::after(error.kind), &client.rules).await => {
+                    failed = Some(error)
+                }
                 Err(error) => return Err(client.error(op, Some(&name), error)),
             }
         }
@@ -271,15 +275,6 @@ impl Client {
             Some(name) => error.for_name(name),
             None => error,
         }
-    }
-
-    /// Waits until an operator's next try is due. `false`: there is to be none.
-    async fn until_next_try(&self, tries: &mut Tries, error: &StoreError) -> bool {
-        let pause = tries.failed(Retry::after(error.kind), &self.rules, self.jitter());
-        if let Some(pause) = pause {
-            self.clock.sleep(Duration::from_nanos(pause)).await;
-        }
-        pause.is_some()
     }
 
     fn refused(&self, operation: Operation, name: &Name, token: FencingToken, view: &View) -> Error {

@@ -25,6 +25,7 @@ use super::request::{Attempt, Request};
 use super::stats::{Losses, Stats};
 use crate::protocol::acquire::Dice;
 use crate::protocol::hold::Loss;
+use crate::protocol::retry::{Retry, Tries};
 use crate::protocol::rules::Rules;
 use crate::store::Store;
 use crate::time::{self, Clock};
@@ -286,6 +287,15 @@ impl Client {
                 () = self.clock.sleep(pause) => {}
             }
         }
+    }
+
+    /// Waits until the next try of a call is due. `false`: there is to be none.
+    pub(super) async fn until_next_try(&self, tries: &mut Tries, retry: Retry, rules: &Rules) -> bool {
+        let pause = tries.failed(retry, rules, self.jitter());
+        if let Some(pause) = pause.filter(|pause| *pause > 0) {
+            self.clock.sleep(Duration::from_nanos(pause)).await;
+        }
+        pause.is_some()
     }
 
     /// Time-outs and pauses run on the caller's runtime, whoever renews.

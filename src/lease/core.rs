@@ -259,11 +259,7 @@ impl Core {
 
     /// Waits until the next try is due. `false`: there is to be none.
     pub(super) async fn until_next_try(&self, tries: &mut Tries, retry: Retry) -> bool {
-        let pause = tries.failed(retry, &self.rules, self.client.jitter());
-        if let Some(pause) = pause.filter(|pause| *pause > 0) {
-            self.client.clock.sleep(Duration::from_nanos(pause)).await;
-        }
-        pause.is_some()
+        self.client.until_next_try(tries, retry, &self.rules).await
     }
 
     /// The same after a renewal. Only the lease's end says that none is worth another try.
