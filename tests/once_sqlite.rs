@@ -2,47 +2,24 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::disallowed_methods, reason = "tests sleep on a paused clock")]
 
-use std::path::PathBuf;
+#[path = "support/sqlite_file.rs"]
+mod sqlite_file;
+
 use std::time::Duration;
 
 use leasehold::recipes::{Failed, Once, OnceError, Outcome};
 use leasehold::sqlite::SqliteStore;
 use leasehold::testing::TestClock;
 use leasehold::{Leases, Status};
+use sqlite_file::File;
 use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A file that is removed in the end.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str) -> Self {
-        let file = std::env::temp_dir().join(format!("leasehold-once-{}-{name}.db", std::process::id()));
-        let file = Self(file);
-        file.remove();
-        file
-    }
-
-    /// A process as it begins: a store, a client and clocks of its own, and it has watched nothing.
-    async fn process(&self, clock: &TestClock, seed: u64) -> Leases {
-        let store = SqliteStore::open(&self.0).await.unwrap();
-        Leases::builder(store).holder(format!("process-{seed}")).clock(clock.another(seed)).build().unwrap()
-    }
-
-    fn remove(&self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let mut path = self.0.clone().into_os_string();
-            path.push(suffix);
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        self.remove();
-    }
+/// A process as it begins: a store, a client and clocks of its own, and it has watched nothing.
+async fn process(file: &File, clock: &TestClock, seed: u64) -> Leases {
+    let store = SqliteStore::open(file.path()).await.unwrap();
+    Leases::builder(store).holder(format!("process-{seed}")).clock(clock.another(seed)).build().unwrap()
 }
 
 async fn receive(leases: &Leases, keep: Duration) -> Result<Outcome, OnceError<std::fmt::Error>> {
@@ -52,8 +29,8 @@ async fn receive(leases: &Leases, keep: Duration) -> Result<Outcome, OnceError<s
 
 #[tokio::test(start_paused = true)]
 async fn two_deliveries_to_two_processes_have_one_outcome_of_three_transactions() {
-    let (file, clock) = (File::new("two"), TestClock::new());
-    let (a, b) = (file.process(&clock, 2).await, file.process(&clock, 3).await);
+    let (file, clock) = (File::new("once", "two"), TestClock::new());
+    let (a, b) = (process(&file, &clock, 2).await, process(&file, &clock, 3).await);
     assert_eq!(receive(&a, HOUR).await.unwrap(), Outcome::Done(b"by 1".to_vec()));
     let requests = a.stats().requests;
     assert_eq!((requests["read"], requests["claim"], requests["release"]), (1, 1, 1), "a look, for the first token");
@@ -66,18 +43,18 @@ async fn two_deliveries_to_two_processes_have_one_outcome_of_three_transactions(
 
 #[tokio::test(start_paused = true)]
 async fn a_fresh_process_is_told_the_outcome_until_it_has_watched_for_as_long_as_it_is_kept() {
-    let (file, clock) = (File::new("fresh"), TestClock::new());
-    assert_eq!(receive(&file.process(&clock, 2).await, HOUR).await.unwrap(), Outcome::Done(b"by 1".to_vec()));
+    let (file, clock) = (File::new("once", "fresh"), TestClock::new());
+    assert_eq!(receive(&process(&file, &clock, 2).await, HOUR).await.unwrap(), Outcome::Done(b"by 1".to_vec()));
     sleep(3 * HOUR).await;
     // Many that live for one call each never see the end of it.
     for seed in 10..20 {
-        let process = file.process(&clock, seed).await;
+        let process = process(&file, &clock, seed).await;
         assert_eq!(receive(&process, HOUR).await.unwrap(), Outcome::AlreadyDone(b"by 1".to_vec()));
         assert_eq!(process.inspect("message").await.unwrap().status, Status::Closed);
         sleep(HOUR / 2).await;
     }
     // One that stays does, a hundredth later than it was closed for.
-    let stays = file.process(&clock, 30).await;
+    let stays = process(&file, &clock, 30).await;
     assert!(matches!(receive(&stays, HOUR).await, Ok(Outcome::AlreadyDone(_))));
     sleep(HOUR).await;
     assert!(matches!(receive(&stays, HOUR).await, Ok(Outcome::AlreadyDone(_))));
@@ -88,10 +65,10 @@ async fn a_fresh_process_is_told_the_outcome_until_it_has_watched_for_as_long_as
 #[tokio::test(start_paused = true)]
 async fn an_operator_opens_a_closed_record_by_clearing_three_columns() {
     // As docs/operations.md says it.
-    let (file, clock) = (File::new("operator"), TestClock::new());
-    let leases = file.process(&clock, 2).await;
+    let (file, clock) = (File::new("once", "operator"), TestClock::new());
+    let leases = process(&file, &clock, 2).await;
     assert_eq!(receive(&leases, HOUR).await.unwrap(), Outcome::Done(b"by 1".to_vec()));
-    let changed = rusqlite::Connection::open(&file.0)
+    let changed = rusqlite::Connection::open(file.path())
         .unwrap()
         .execute(
             r#"UPDATE leasehold SET closed_ms = NULL, closed_until_ms = NULL, closed_by = NULL
@@ -105,8 +82,8 @@ async fn an_operator_opens_a_closed_record_by_clearing_three_columns() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crashed_run_is_taken_over_by_a_process_that_has_watched_a_term() {
-    let (file, clock) = (File::new("crashed"), TestClock::new());
-    let (a, b) = (file.process(&clock, 2).await, file.process(&clock, 3).await);
+    let (file, clock) = (File::new("once", "crashed"), TestClock::new());
+    let (a, b) = (process(&file, &clock, 2).await, process(&file, &clock, 3).await);
     // It holds the key, and nothing more is heard of it: as after a kill.
     let dead = a.request("message").renewal(leasehold::Renewal::Manual).acquire().await.unwrap();
     assert!(matches!(receive(&b, HOUR).await, Ok(Outcome::InProgress(_))));

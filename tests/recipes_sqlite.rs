@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests sleep on a paused clock")]
 
 mod recipes;
+#[path = "support/sqlite_file.rs"]
+mod sqlite_file;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,35 +14,11 @@ use leasehold::Store;
 use leasehold::sqlite::SqliteStore;
 use leasehold::testing::TestClock;
 use recipes::World;
-
-/// A file that is removed in the end.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str) -> Self {
-        let file = Self(std::env::temp_dir().join(format!("leasehold-recipes-{}-{name}.db", std::process::id())));
-        file.remove();
-        file
-    }
-
-    fn remove(&self) {
-        for suffix in ["", "-wal", "-shm"] {
-            let mut path = self.0.clone().into_os_string();
-            path.push(suffix);
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
+use sqlite_file::File;
 
 fn world(name: &str) -> (World, PathBuf) {
-    let file = File::new(name);
-    let path = file.0.clone();
+    let file = File::new("recipes", name);
+    let path = file.path().to_owned();
     let opened = path.clone();
     let world = World::new(Some(TestClock::new()), Duration::from_secs(30), move || {
         let path = opened.clone();
