@@ -13,8 +13,8 @@ use super::run::{Report, SIMULATING, simulate};
 const ENOUGH: u64 = 20;
 /// The seeds within which a broken rule has to be noticed.
 const WITHIN: u64 = 2_000;
-/// So many are found before the median is taken.
-const SAMPLE: u64 = 5;
+/// A broken rule is noticed when one seed has found it; `LEASEHOLD_CONTROL_SAMPLE` wants more, for a median.
+const SAMPLE: u64 = 1;
 
 /// What is explored, and how a seed of it is seen again.
 pub struct Exploration {
@@ -101,14 +101,15 @@ pub fn break_each(rules: impl IntoIterator<Item = Broken>, control: fn(Broken) -
 /// The seeds that notice it, and what is to be said of them.
 fn notice(broken: Broken, within: u64) -> (Vec<u64>, String) {
     let _broken = broken.switch_on();
-    let (found, _) = search(0..within, SAMPLE);
+    let (found, _) = search(0..within, number_in("LEASEHOLD_CONTROL_SAMPLE").unwrap_or(SAMPLE));
     let seeds: Vec<u64> = found.iter().map(|report| report.seed).collect();
     let Some(first) = found.first() else { return (seeds, format!("not noticed within {within} seeds")) };
     let mut gaps: Vec<u64> =
         seeds.iter().scan(0, |last, seed| Some(seed + 1 - std::mem::replace(last, seed + 1))).collect();
     gaps.sort_unstable();
     let (median, what) = (gaps[gaps.len() / 2], first.violation.as_deref().unwrap_or_default());
-    (seeds, format!("one seed in {median}, first {}: {what}", first.seed))
+    let rarity = if gaps.len() > 1 { format!("one seed in {median}, ") } else { String::new() };
+    (seeds, format!("{rarity}first {}: {what}", first.seed))
 }
 
 /// Runs seeds on all cores until `most` of them have violated something. Sorted by seed.
