@@ -7,7 +7,9 @@
 mod acquire;
 mod ends;
 mod hold;
+mod majority;
 mod moments;
+mod record;
 mod rules;
 
 use leasehold::protocol::rules::{Clocks, Ratio, Rules};

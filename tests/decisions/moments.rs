@@ -1,12 +1,13 @@
 //! What is known of the store's clock, and the ends of terms that come from it.
 
 use leasehold::protocol::expiry::{Computed, expires_at};
+use leasehold::protocol::observer::{Judgement, Observer};
 use leasehold::protocol::rules::{Clocks, Rules};
 use leasehold::protocol::store_time::{StoreTime, early_end, late_end};
 use leasehold::protocol::tokens;
-use leasehold::{Sample, Stamp};
+use leasehold::{Sample, Stamp, View};
 
-use super::{RULES, TIMED, at, sample, with_wall};
+use super::{RULES, TIMED, at, record, sample, with_wall};
 
 fn knowing(samples: &[Sample], now: Stamp) -> StoreTime {
     let mut time = StoreTime::default();
@@ -35,6 +36,26 @@ fn several_answers_are_bounded_by_the_best_of_each_side() {
     assert_eq!(time.late(&at(110), &RULES.clocks), Some(1031));
     assert_eq!(time.early(&at(110), &RULES.clocks), Some(1000));
     assert_eq!(time.interval(&at(110), &RULES.clocks), Some((1000, 1031)));
+}
+
+#[test]
+fn two_answers_that_agree_on_one_moment_only_both_count() {
+    let (above, below) = (Sample { date: 1020, ..sample(1000) }, Sample { date: 990, ..sample(1000) });
+    assert_eq!(knowing(&[above, below], at(1000)).interval(&at(1000), &RULES.clocks), Some((1010, 1010)));
+}
+
+#[test]
+fn a_taker_believes_an_end_when_the_early_end_is_past_it() {
+    let judged = |date: u64, believed: bool| {
+        let time = knowing(&[Sample { date, ..sample(1000) }], at(1000));
+        let mut record = record(7, Some(1));
+        record.expires_at_ms = Some(2020);
+        let time = believed.then_some(&time);
+        Observer::default().judge(&View::of(record), &at(1000), time, &RULES.clocks)
+    };
+    assert!(matches!(judged(2030, true), Judgement::NotYet(_)));
+    assert!(matches!(judged(2031, true), Judgement::Claimable(_)));
+    assert!(matches!(judged(2031, false), Judgement::NotYet(_)));
 }
 
 #[test]
