@@ -1,8 +1,8 @@
 //! What the answers of a majority's members come to.
 
-use leasehold::View;
 use leasehold::protocol::majority::ending::{Ended, Ending, Kind};
 use leasehold::protocol::majority::{in_time, rules};
+use leasehold::{Closed, Unreadable, View};
 
 use super::{RULES, record};
 
@@ -101,4 +101,40 @@ fn a_clean_up_that_most_refuse_is_refused_where_they_show_why() {
     assert_eq!(of([Some(held(6)), None, None]), Ended::Accepted);
     assert!(matches!(of([Some(free(4)), None, None]), Ended::Refused(_)), "a late copy could be accepted there");
     assert!(matches!(of([Some(held(5)), Some(free(5)), Some(held(5))]), Ended::Refused(_)));
+}
+
+#[test]
+fn a_clean_up_is_accepted_where_all_others_show_what_nobody_may_touch() {
+    let mut ending = ending(Kind::CleanUp(5), &[0, 1, 2]);
+    ending.accepted(0);
+    for member in [1, 2] {
+        ending.refused(member, View::unreadable(Unreadable::Format));
+    }
+    assert_eq!((ending.result(), ending.is_settled()), (Ended::Accepted, true));
+}
+
+#[test]
+fn a_closing_that_a_minority_has_recorded_is_neither_done_nor_refused() {
+    let mut three = ending(Kind::Close(5), &[0, 1, 2]);
+    assert_eq!((three.result(), three.number_accepted()), (Ended::Open, 0));
+    three.accepted(0);
+    assert_eq!(three.result(), Ended::Open);
+    three.accepted(1);
+    assert_eq!((three.result(), three.number_accepted()), (Ended::Accepted, 2));
+
+    let mut recorded = record(5, None);
+    recorded.closed = Some(Closed { for_ms: Some(1), until_ms: None, by: Some(5) });
+    let mut five = Ending::new(Kind::Close(5), 5, &[0, 1, 2, 3, 4]);
+    five.accepted(0);
+    five.refused(1, View::of(recorded));
+    (2..5).for_each(|member| five.refused(member, held(9)));
+    assert_eq!(five.result(), Ended::Unknown);
+}
+
+#[test]
+fn a_vote_that_a_majority_refuses_is_refused_before_the_last_answer() {
+    let mut ending = ending(Kind::Vote, &[0, 1, 2]);
+    ending.refused(0, held(9));
+    ending.refused(1, held(9));
+    assert!(matches!(ending.result(), Ended::Refused(view) if view.token() == 9));
 }
