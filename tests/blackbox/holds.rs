@@ -20,6 +20,8 @@ pub struct Hold {
     pub to: Option<Duration>,
     /// When its holder said that it lets go of it.
     pub let_go: Option<Duration>,
+    /// For how long nobody may hold it from then on.
+    pub closed_for: Option<Duration>,
     /// Its writes that the resource has refused.
     pub stale: usize,
 }
@@ -34,9 +36,9 @@ pub fn holds(entries: &[Entry]) -> Vec<Hold> {
         if let Said::Granted(token) = said {
             here.hold = Some(holds.len());
             let (lease, token, began) = (lease.clone(), *token, here.began);
-            let hold =
-                Hold { lease, worker: *worker, life: *life, token, began, from: *at, to: None, let_go: None, stale: 0 };
-            holds.push(hold);
+            let (worker, life, from) = (*worker, *life, *at);
+            let (to, let_go, closed_for) = (None, None, None);
+            holds.push(Hold { lease, worker, life, token, began, from, to, let_go, closed_for, stale: 0 });
         }
         let hold = here.hold.map(|number| &mut holds[number]);
         match (said, hold) {
@@ -45,6 +47,7 @@ pub fn holds(entries: &[Entry]) -> Vec<Hold> {
             (Said::Held(_), Some(hold)) => hold.to = Some(here.looked),
             (Said::Stale(_), Some(hold)) => hold.stale += 1,
             (Said::Releases(_), Some(hold)) => hold.let_go = Some(*at),
+            (Said::Closed(ms), Some(hold)) => hold.closed_for = Some(Duration::from_millis(*ms)),
             _ => {}
         }
     }

@@ -36,8 +36,18 @@ pub enum Said {
     Stale(u64),
     /// It sees that it has lost it.
     Lost(u64),
-    /// It is about to release it.
+    /// It is about to let go of it: to release it, to close it, or to hand it over.
     Releases(u64),
+    /// That was a closing release, and it is recorded: for so many milliseconds nobody may hold it.
+    Closed(u64),
+    /// That was a hand-over, and others can find it.
+    Handed(u64),
+    /// What was granted was taken up from a hand-over.
+    Resumed(u64),
+    /// As an operator, it has revoked whoever has this token.
+    Revoked(u64),
+    /// As an operator, it has asked whoever has this token to finish.
+    Asked(u64),
 }
 
 impl Said {
@@ -50,6 +60,11 @@ impl Said {
             "stale" => Self::Stale(token),
             "lost" => Self::Lost(token),
             "releases" => Self::Releases(token),
+            "closed" => Self::Closed(token),
+            "handed" => Self::Handed(token),
+            "resumed" => Self::Resumed(token),
+            "revoked" => Self::Revoked(token),
+            "asked" => Self::Asked(token),
             _ => return None,
         })
     }

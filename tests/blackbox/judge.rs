@@ -35,8 +35,42 @@ pub struct Verdict {
     pub fenced: (i64, i64),
     pub stale_refused: usize,
     pub terms: usize,
+    pub acts: Acts,
     /// By kind.
     pub faults: BTreeMap<&'static str, usize>,
+}
+
+/// How often the workers did more than acquire, renew and release.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acts {
+    pub closed: usize,
+    pub handed: usize,
+    pub resumed: usize,
+    pub revoked: usize,
+    pub asked: usize,
+}
+
+impl Acts {
+    fn of(entries: &[Entry]) -> Self {
+        let count = |is: fn(&Said) -> bool| entries.iter().filter(|entry| is(&entry.said)).count();
+        Self {
+            closed: count(|said| matches!(said, Said::Closed(_))),
+            handed: count(|said| matches!(said, Said::Handed(_))),
+            resumed: count(|said| matches!(said, Said::Resumed(_))),
+            revoked: count(|said| matches!(said, Said::Revoked(_))),
+            asked: count(|said| matches!(said, Said::Asked(_))),
+        }
+    }
+
+    pub fn sum(acts: impl Iterator<Item = Self>) -> Self {
+        acts.fold(Self::default(), |all, one| Self {
+            closed: all.closed + one.closed,
+            handed: all.handed + one.handed,
+            resumed: all.resumed + one.resumed,
+            revoked: all.revoked + one.revoked,
+            asked: all.asked + one.asked,
+        })
+    }
 }
 
 impl Verdict {
@@ -68,6 +102,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         let of_lease: Vec<_> = holds.iter().filter(|hold| hold.lease == lease).collect();
         violations.extend(tokens(&of_lease));
         violations.extend(overlaps(&of_lease));
+        violations.extend(opened_early(&of_lease));
         let takeovers = takeovers(&of_lease);
         violations.extend(inside_the_margin(&takeovers, &plan.options));
         gaps.extend(takeovers.into_iter().map(|takeover| takeover.gap));
@@ -98,6 +133,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         fenced: lost("fenced"),
         stale_refused: holds.iter().map(|hold| hold.stale).sum(),
         terms: terms.len(),
+        acts: Acts::of(&evidence.entries),
         faults,
     };
     verdict.void = void(&verdict, ground);
@@ -152,6 +188,18 @@ pub(super) fn overlaps(holds: &[&Hold]) -> Vec<String> {
         let Some(to) = hold.to else { continue };
         let before = holds[..number].iter().filter(|before| before.to.is_some_and(|before| before > hold.from));
         bad.extend(before.map(|before| format!("overlap: {} (to {:.3})", pair(before, hold), to.as_secs_f64())));
+    }
+    bad
+}
+
+/// Nobody holds what is closed. Its time counts from a moment after the holder has let go; clocks differ by 1 % or less.
+pub(super) fn opened_early(holds: &[&Hold]) -> Vec<String> {
+    let mut bad = Vec::new();
+    for hold in holds {
+        let (Some(let_go), Some(closed_for)) = (hold.let_go, hold.closed_for) else { continue };
+        let opens = let_go + closed_for.mul_f64(0.99);
+        let early = holds.iter().filter(|other| let_go < other.from && other.from < opens);
+        bad.extend(early.map(|other| format!("opened early: {}", pair(hold, other))));
     }
     bad
 }

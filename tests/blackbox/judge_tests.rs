@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::holds::{Hold, holds};
 use super::journal::{Entry, Said};
-use super::judge::{inside_the_margin, overlaps, takeovers, tokens};
+use super::judge::{inside_the_margin, opened_early, overlaps, takeovers, tokens};
 use super::plan::Options;
 
 const OPTIONS: Options = Options { ttl_ms: 2000, margin_ms: 200, poll_ms: 250, thread: false, observed_only: false };
@@ -86,4 +86,17 @@ fn a_takeover_within_the_margin_is_a_violation_unless_the_holder_had_let_go() {
     assert_eq!(bad(succession(500, 699, false)), 1);
     assert_eq!(bad(succession(500, 700, false)), 0);
     assert_eq!(bad(succession(500, 510, true)), 0);
+}
+
+#[test]
+fn a_grant_of_what_is_closed_is_a_violation_and_one_after_it_has_opened_is_none() {
+    let bad = |granted: u64, closed: bool| {
+        let mut lines = vec![(0, 0, Said::Begins), (0, 10, Said::Granted(7)), (0, 100, Said::Releases(7))];
+        lines.extend(closed.then_some((0, 110, Said::Closed(1000))));
+        lines.extend([(1, 120, Said::Begins), (1, granted, Said::Granted(8))]);
+        opened_early(&story(&lines).iter().collect::<Vec<_>>()).len()
+    };
+    assert_eq!(bad(1000, true), 1);
+    assert_eq!(bad(1100, true), 0);
+    assert_eq!(bad(1000, false), 0);
 }

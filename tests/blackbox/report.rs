@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::judge::Verdict;
+use super::judge::{Acts, Verdict};
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,6 +22,7 @@ impl fmt::Display for Verdict {
             self.fenced.1,
             self.stale_refused
         )?;
+        writeln!(f, "{}", acts(&self.acts))?;
         writeln!(f, "faults that happened: {}", faults(&self.faults))?;
         writeln!(f, "picture: {}", self.picture.display())?;
         if !self.is_clean() {
@@ -45,6 +46,11 @@ impl Verdict {
             self.name, self.seed, self.replay
         )
     }
+}
+
+fn acts(acts: &Acts) -> String {
+    let Acts { closed, handed, resumed, revoked, asked } = acts;
+    format!("{closed} closed, {handed} handed over, {resumed} resumed, {revoked} revoked, {asked} asked to finish")
 }
 
 fn faults(faults: &BTreeMap<&'static str, usize>) -> String {
@@ -83,5 +89,6 @@ pub fn table(verdicts: &[Verdict]) -> String {
         *all.entry(*name).or_default() += count;
     }
     let lines: Vec<_> = [head.to_owned(), rule].into_iter().chain(rows).collect();
-    format!("{}\nin all: {}", lines.join("\n"), faults(&all))
+    let acts = acts(&Acts::sum(verdicts.iter().map(|verdict| verdict.acts)));
+    format!("{}\nin all: {acts}; {}", lines.join("\n"), faults(&all))
 }

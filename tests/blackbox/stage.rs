@@ -42,6 +42,7 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
     let mut stage = Stage {
         crew: crew::start(&ground, plan, &folder.0),
         journal,
+        folder: folder.0.clone(),
         plan,
         began: Duration::ZERO,
         injected: BTreeMap::new(),
@@ -67,6 +68,7 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
 struct Stage<'a> {
     crew: Vec<Member>,
     journal: Journal,
+    folder: PathBuf,
     plan: &'a Plan,
     /// When both leases were held for the first time, on the journal's clock.
     began: Duration,
@@ -112,7 +114,11 @@ impl Stage<'_> {
             Step::Release(number) => self.injected[&number].release(),
             Step::Hit(number) => self.hit(number),
             Step::Recover(number) => self.recover(number),
-            Step::Heal => self.crew.iter().for_each(|member| member.proxy.heal()),
+            Step::Heal => {
+                self.crew.iter().for_each(|member| member.proxy.heal());
+                // The workers look for it.
+                std::fs::write(self.folder.join("healed"), "").expect("a folder of our own");
+            }
             Step::End => {}
         }
     }

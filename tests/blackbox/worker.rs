@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use leasehold::protocol::broken::Broken;
-use leasehold::{Attempt, Error, Lease, Leases, Renewal, Store, Takeover};
+use leasehold::{Attempt, Ended, Error, Handover, Inspection, Lease, Leases, Renewal, Store, Takeover};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 
 use super::counters::{Counters, THINKS};
 use super::journal::Pen;
-use super::plan::{COUNTER, Chance, LEADER, Options};
+use super::plan::{COUNTER, Chance, LEADER, LEASES, Options};
 
 const VARIABLE: &str = "LEASEHOLD_BLACKBOX_ASSIGNMENT";
 
@@ -61,6 +61,34 @@ impl Assignment {
         Pen::new(&self.socket(), self.worker, self.life, lease).unwrap_or_else(|_| std::process::exit(0))
     }
 
+    /// Is there once the faults are over.
+    pub fn healed(&self) -> PathBuf {
+        self.folder.join("healed")
+    }
+
+    fn handover(&self, lease: &str) -> PathBuf {
+        self.folder.join(format!("{lease}.handover"))
+    }
+
+    /// Leaves it where every process finds it.
+    fn leave(&self, handover: &Handover) {
+        let text = serde_json::to_string(handover).expect("plain values");
+        let draft = self.folder.join(format!("{}.{}.draft", self.worker, handover.name()));
+        std::fs::write(&draft, text).expect("a folder of the run's own");
+        std::fs::rename(&draft, self.handover(handover.name().as_str())).expect("a folder of the run's own");
+    }
+
+    /// One that somebody has left. Often it stays there, so that others find it too.
+    fn find_handover(&self, lease: &str, chance: &Chance) -> Option<Handover> {
+        let path = self.handover(lease);
+        let found = std::fs::read_to_string(&path).ok()?;
+        if chance.per_mille(500) {
+            // Somebody else may have taken it away.
+            let _ = std::fs::remove_file(&path);
+        }
+        Some(serde_json::from_str(&found).expect("renamed when it was whole"))
+    }
+
     /// How long it works. Who never looks works past the term.
     fn span(&self, ms: u64) -> Duration {
         let never_looks = self.bad_habit == Some(BadHabit::NeverLooks);
@@ -95,6 +123,7 @@ pub fn work(assignment: &Assignment, store: impl Store) {
         threads.spawn(|| unguarded(&Counters::open(&assignment.folder)));
         threads.spawn(|| runtime.block_on(count(assignment, &leases)));
         threads.spawn(|| runtime.block_on(lead(assignment, &leases)));
+        threads.spawn(|| runtime.block_on(operate(assignment, &leases)));
     });
 }
 
@@ -115,7 +144,7 @@ async fn count(assignment: &Assignment, leases: &Leases) {
     let (chance, counters, mut pen) =
         (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
     loop {
-        let lease = acquire(leases, COUNTER, assignment.options.poll_ms, &chance, &mut pen).await;
+        let lease = acquire(leases, COUNTER, assignment, &chance, &mut pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
         let span = assignment.span(chance.between(200, longest));
         let token = lease.token().as_u64();
@@ -137,7 +166,7 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
         (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
     let name = format!("{}.{}", assignment.worker, assignment.life);
     loop {
-        let lease = acquire(leases, LEADER, assignment.options.poll_ms, &chance, &mut pen).await;
+        let lease = acquire(leases, LEADER, assignment, &chance, &mut pen).await;
         let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
         let token = lease.token().as_u64();
         under(&lease, span, assignment, &mut pen, async || {
@@ -150,11 +179,40 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
     }
 }
 
-/// In one of both ways, until it is ours.
-async fn acquire(leases: &Leases, name: &str, poll_ms: u64, chance: &Chance, pen: &mut Pen) -> Lease {
-    let waits = chance.per_mille(500);
+/// Now and then revokes whoever holds, or asks for an end, until the faults are over.
+async fn operate(assignment: &Assignment, leases: &Leases) {
+    let chance = assignment.chance(3);
+    loop {
+        let ttl_ms = assignment.options.ttl_ms;
+        tokio::time::sleep(Duration::from_millis(chance.between(ttl_ms * 2, ttl_ms * 6))).await;
+        if assignment.healed().exists() {
+            return;
+        }
+        let name = chance.of(&LEASES);
+        let mut pen = assignment.pen(name);
+        let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
+        if chance.per_mille(300) {
+            if leases.revoke(name, token).await.is_ok() {
+                pen.says("revoked", token);
+            }
+        } else if leases.ask(name, token, Duration::from_millis(300)).await.is_ok() {
+            pen.says("asked", token);
+        }
+    }
+}
+
+/// In one of three ways, until it is ours.
+async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &Chance, pen: &mut Pen) -> Lease {
+    let (waits, poll_ms) = (chance.per_mille(500), assignment.options.poll_ms);
     loop {
         pen.says("begins", 0);
+        if let Some(handover) = assignment.find_handover(name, chance)
+            && let Ok(lease) = leases.resume(handover).await
+        {
+            pen.says("granted", lease.token());
+            pen.says("resumed", lease.token());
+            return lease;
+        }
         let lease = if waits {
             leases.acquire(name).await.ok()
         } else {
@@ -173,7 +231,8 @@ async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut
     let (held, token, began) = (lease.held(), lease.token(), Instant::now());
     while began.elapsed() < span {
         pen.says("looks", token);
-        if !held.is_held() && assignment.bad_habit != Some(BadHabit::NeverLooks) {
+        let (never_looks, asked) = (assignment.bad_habit == Some(BadHabit::NeverLooks), held.asked().is_some());
+        if !never_looks && (asked || !held.is_held()) {
             return;
         }
         pen.says("held", token);
@@ -192,9 +251,23 @@ async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut P
             tokio::time::sleep(Duration::from_millis(assignment.options.ttl_ms)).await;
         }
     }
-    pen.says("releases", lease.token());
-    if chance.per_mille(900) {
-        // What it is worth is seen from outside.
-        let _ = lease.release().await;
+    let token = lease.token();
+    pen.says("releases", token);
+    // What each is worth is seen from outside.
+    match chance.between(0, 9) {
+        0 => drop(lease),
+        1 => {
+            let keep_ms = chance.between(300, 1500);
+            if let Ok(Ended::Released) = lease.close(Duration::from_millis(keep_ms), None).await {
+                pen.says("closed", keep_ms);
+            }
+        }
+        2 | 3 => {
+            if let Ok(handover) = lease.into_handover().await {
+                assignment.leave(&handover);
+                pen.says("handed", token);
+            }
+        }
+        _ => _ = lease.release().await,
     }
 }
