@@ -1,10 +1,15 @@
 //! What the answers of a majority's members come to.
 
 use leasehold::protocol::majority::ending::{Ended, Ending, Kind};
-use leasehold::protocol::majority::{in_time, rules};
-use leasehold::{Closed, Unreadable, View};
+use leasehold::protocol::majority::renewal::{Renewal, Renewed};
+use leasehold::protocol::majority::roster::member_set;
+use leasehold::protocol::majority::shown::{is_vacant, kept, merged};
+use leasehold::protocol::majority::trail::Trail;
+use leasehold::protocol::majority::{Seen, in_time, rules};
+use leasehold::protocol::observer::Judgement;
+use leasehold::{Closed, Data, Expect, MemberSet, Record, Standing, Unreadable, Version, View};
 
-use super::{RULES, record};
+use super::{RULES, grant, record};
 
 fn held(token: u64) -> View {
     View::of(record(token, Some(1)))
@@ -137,4 +142,141 @@ fn a_vote_that_a_majority_refuses_is_refused_before_the_last_answer() {
     ending.refused(0, held(9));
     ending.refused(1, held(9));
     assert!(matches!(ending.result(), Ended::Refused(view) if view.token() == 9));
+}
+
+fn renewal(members: usize) -> Renewal {
+    Renewal::new(7, grant(1), members)
+}
+
+fn of_another() -> View {
+    View::of(record(8, Some(2)))
+}
+
+/// Its own grant, with a version of a renewal that came late.
+fn ahead(version: u64) -> View {
+    let mut ahead = record(7, Some(1));
+    ahead.version = Some(version);
+    View::of(ahead)
+}
+
+#[test]
+fn a_renewal_waits_for_whoever_can_still_decide_it() {
+    let trail = Trail::new(3);
+    let open = |setup: fn(&mut Renewal)| {
+        let mut renewal = renewal(3);
+        setup(&mut renewal);
+        renewal.result(&trail)
+    };
+    assert_eq!(open(|_| {}), Renewed::Open);
+    assert_eq!(open(|renewal| renewal.unknown(0)), Renewed::Open, "two can still accept it");
+    let one_left = |renewal: &mut Renewal| (0..2).for_each(|member| renewal.unknown(member));
+    assert_eq!(open(one_left), Renewed::Failed);
+    let one_lacks = |renewal: &mut Renewal| {
+        renewal.unknown(0);
+        renewal.refused(1, &of_another());
+    };
+    assert_eq!(open(one_lacks), Renewed::Open, "the last can still show that it is lost");
+
+    let mut renewal = renewal(3);
+    renewal.unknown(0);
+    renewal.accepted(1, &mut Trail::new(3));
+    assert_eq!(renewal.result(&trail), Renewed::Open);
+    assert_eq!([0, 1, 2].map(|member| renewal.waits_for(member)), [false, false, true]);
+    renewal.unknown(2);
+    assert_eq!(renewal.result(&trail), Renewed::Failed);
+}
+
+#[test]
+fn members_that_cannot_be_read_do_not_show_that_a_grant_is_lost() {
+    let result = |view: &View| {
+        let mut renewal = renewal(3);
+        (0..2).for_each(|member| renewal.refused(member, view));
+        renewal.unknown(2);
+        renewal.result(&Trail::new(3))
+    };
+    assert_eq!(result(&View::unreadable(Unreadable::Format)), Renewed::Failed);
+    assert!(matches!(result(&of_another()), Renewed::Lost(view) if view.token() == 8));
+}
+
+#[test]
+fn a_renewal_that_is_behind_learns_the_newest_version() {
+    let mut renewal = renewal(3);
+    renewal.refused(0, &ahead(5));
+    renewal.refused(1, &ahead(6));
+    renewal.unknown(2);
+    assert_eq!(renewal.result(&Trail::new(3)), Renewed::Behind(ahead(6)));
+}
+
+fn seen(record: Record) -> Option<Seen> {
+    Some(Seen::unwatched(View::of(record)))
+}
+
+/// One whose term is over.
+fn dead(record: Record) -> Option<Seen> {
+    let expect = Expect::Expired(Version::of(&record));
+    Some(Seen { judgement: Judgement::Claimable(expect), ..seen(record)? })
+}
+
+fn with_data(mut record: Record, text: &str) -> Record {
+    record.data = Data::new(text.as_bytes());
+    record
+}
+
+#[test]
+fn what_no_majority_shows_names_nobody_unless_it_can_be_claimed() {
+    let split = |watched: fn(Record) -> Option<Seen>| {
+        merged(&[watched(record(5, Some(1))), watched(record(6, Some(2))), watched(record(7, Some(3)))])
+    };
+    let view = split(seen);
+    assert!(matches!(view.standing, Standing::Held(_)));
+    assert_eq!((view.token(), view.grant()), (7, None));
+    let view = split(dead);
+    assert!(matches!(view.standing, Standing::Expired(_)));
+    assert_eq!((view.token(), view.grant()), (7, Some(grant(3))));
+    let one_is_not = merged(&[dead(record(5, Some(1))), dead(record(6, Some(2))), seen(record(7, Some(3)))]);
+    assert!(matches!(one_is_not.standing, Standing::Expired(_)), "two of three are a majority");
+}
+
+#[test]
+fn what_is_kept_of_a_name_is_what_a_majority_shows_or_the_newest_without_a_minoritys_outcome() {
+    let mut outcome = with_data(record(7, None), "outcome");
+    outcome.closed = Some(Closed { for_ms: Some(9), until_ms: None, by: Some(7) });
+    let kept_of = |record: Record| kept(&[seen(record), seen(self::record(6, Some(2))), None]).unwrap();
+    assert_eq!(kept_of(outcome.clone()), record(7, None));
+    let held = with_data(record(7, Some(3)), "checkpoint");
+    assert_eq!(kept_of(held.clone()), held);
+    assert_eq!(kept(&[seen(outcome.clone()), seen(outcome.clone()), None]), Some(outcome));
+}
+
+#[test]
+fn a_majority_of_vacant_members_is_vacant() {
+    let (free, held) = (|| seen(record(3, None)), || seen(record(4, Some(1))));
+    assert!(is_vacant(&[free(), free(), held()]));
+    assert!(!is_vacant(&[free(), held(), held()]));
+    assert!(!is_vacant(&[free(), None, None]));
+    assert!(!is_vacant(&[dead(record(4, Some(1))), dead(record(4, Some(1))), None]));
+}
+
+#[test]
+fn of_equal_records_that_is_shown_which_most_members_have() {
+    let asked = |by| with_data(record(7, Some(1)), by);
+    let view = merged(&[seen(asked("one")), seen(asked("two")), seen(asked("one"))]);
+    assert_eq!(view.record.unwrap().data, Data::new(b"one"));
+    let view = merged(&[seen(asked("two")), seen(asked("one")), seen(asked("one"))]);
+    assert_eq!(view.record.unwrap().data, Data::new(b"one"));
+    let view = merged(&[seen(asked("one")), seen(asked("one")), seen(asked("two"))]);
+    assert_eq!(view.record.unwrap().data, Data::new(b"one"));
+    // Not what has a lower token, or an older version.
+    let mut newer = asked("newer");
+    newer.version = Some(2);
+    let view = merged(&[seen(asked("older")), seen(asked("older")), seen(newer)]);
+    assert_eq!(view.record.unwrap().data, Data::new(b"newer"));
+}
+
+#[test]
+fn the_hash_of_a_member_list_stays_what_it_is() {
+    // Records of older versions carry it.
+    let of = |names: &[&str]| member_set(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    assert_eq!(of(&[]), MemberSet(0xcbf2_9ce4_8422_2325));
+    assert_eq!(of(&["a"]), MemberSet(0x089b_c907_b544_c769));
 }
