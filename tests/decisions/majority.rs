@@ -3,11 +3,11 @@
 use leasehold::protocol::majority::ending::{Ended, Ending, Kind};
 use leasehold::protocol::majority::renewal::{Renewal, Renewed};
 use leasehold::protocol::majority::roster::member_set;
-use leasehold::protocol::majority::shown::{is_vacant, kept, merged};
+use leasehold::protocol::majority::shown::{as_shown, is_vacant, kept, merged};
 use leasehold::protocol::majority::trail::Trail;
 use leasehold::protocol::majority::{Seen, in_time, rules};
 use leasehold::protocol::observer::Judgement;
-use leasehold::{Closed, Data, Expect, MemberSet, Record, Standing, Unreadable, Version, View};
+use leasehold::{Closed, Data, Expect, MemberSet, Record, Standing, StepDown, Unreadable, Version, View};
 
 use super::{RULES, grant, record};
 
@@ -237,10 +237,67 @@ fn what_no_majority_shows_names_nobody_unless_it_can_be_claimed() {
     assert!(matches!(one_is_not.standing, Standing::Expired(_)), "two of three are a majority");
 }
 
+/// With what is a member's own, and not the majority's.
+fn of_a_member(mut record: Record) -> Record {
+    (record.expires_at_ms, record.set) = (Some(99), Some(MemberSet(5)));
+    if let Some(closed) = &mut record.closed {
+        closed.until_ms = Some(77);
+    }
+    record
+}
+
+fn closed(token: u64) -> Record {
+    let mut closed = with_data(record(token, None), "outcome");
+    closed.closed = Some(Closed { for_ms: Some(9), until_ms: None, by: Some(token) });
+    closed
+}
+
+#[test]
+fn what_a_member_shows_is_shown_without_what_is_its_own() {
+    let held = record(7, Some(1));
+    assert_eq!(as_shown(View::of(of_a_member(held.clone()))).record, Some(held.clone()));
+    let view = merged(&[seen(of_a_member(held.clone())), seen(of_a_member(held.clone())), None]);
+    assert_eq!(view.record, Some(held));
+    let view = merged(&[seen(of_a_member(closed(7))), seen(of_a_member(closed(7))), None]);
+    assert_eq!(view.record, Some(closed(7)));
+}
+
+#[test]
+fn a_closing_is_shown_with_the_highest_token_of_all() {
+    let view = merged(&[seen(closed(7)), seen(closed(7)), seen(record(9, Some(1)))]);
+    let mut shown = closed(7);
+    shown.token = 9;
+    assert_eq!(view.record, Some(shown));
+}
+
+#[test]
+fn what_is_free_is_shown_as_free_whatever_a_minority_has() {
+    let free = || seen(record(3, None));
+    let mut asked = record(8, Some(1));
+    asked.asked = Some(StepDown { token: 8, grace_ms: 1, by: None });
+    for other in [asked, closed(8)] {
+        let mut shown = other.clone();
+        (shown.grant, shown.asked, shown.closed) = (None, None, None);
+        let view = merged(&[free(), free(), seen(other)]);
+        assert_eq!((view.standing, view.record), (Standing::Vacant, Some(shown)));
+    }
+}
+
+#[test]
+fn a_minoritys_outcome_is_not_shown_where_the_name_can_be_claimed_nor_where_it_cannot() {
+    let view = merged(&[dead(closed(7)), dead(record(6, Some(2))), None]);
+    assert_eq!(view.record, Some(record(7, None)));
+    let held = with_data(record(7, Some(1)), "checkpoint");
+    let view = merged(&[dead(held.clone()), dead(record(6, Some(2))), None]);
+    assert_eq!(view.record, Some(held.clone()));
+    let mut nobodys = record(7, None);
+    nobodys.ttl_ms = Some(1000);
+    assert_eq!(merged(&[seen(held), seen(record(6, Some(2))), None]).record, Some(nobodys));
+}
+
 #[test]
 fn what_is_kept_of_a_name_is_what_a_majority_shows_or_the_newest_without_a_minoritys_outcome() {
-    let mut outcome = with_data(record(7, None), "outcome");
-    outcome.closed = Some(Closed { for_ms: Some(9), until_ms: None, by: Some(7) });
+    let outcome = closed(7);
     let kept_of = |record: Record| kept(&[seen(record), seen(self::record(6, Some(2))), None]).unwrap();
     assert_eq!(kept_of(outcome.clone()), record(7, None));
     let held = with_data(record(7, Some(3)), "checkpoint");
