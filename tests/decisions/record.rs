@@ -112,6 +112,7 @@ fn a_claim_of_what_has_expired_needs_exactly_the_write_that_was_watched() {
     }
     assert_eq!(of(&Stored::Absent, &full()), Outcome::Refuse);
     assert_eq!(of(&unreadable(), &full()), Outcome::Refuse);
+    assert_eq!(of(&stored(closed()), &but(closed(), |other| other.token = 6)), Outcome::Refuse);
     // An absent part is compared as absent.
     let burnt = but(record(5, None), |burnt| burnt.closed = closed().closed);
     assert_eq!(of(&stored(burnt.clone()), &burnt), claimed(8));
