@@ -13,13 +13,14 @@ use super::request::{Attempt, Look};
 use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal, Step};
 use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
+use crate::protocol::look;
 use crate::protocol::observer::Progress;
 use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
-    Claim, Data, Error, ErrorKind, Expect, ExpiryJudge, FencingToken, Handover, HeldBy, Name, Operation, Record, Stamp,
-    Standing, StoreError, StoreErrorKind, Version, View, Written,
+    Claim, Data, Error, ErrorKind, Expect, ExpiryJudge, FencingToken, Handover, HeldBy, Name, Operation, Stamp,
+    Standing, StoreError, StoreErrorKind, View, Written,
 };
 
 /// What is asked for.
@@ -288,14 +289,11 @@ impl<'a> Call<'a> {
     /// Where a payload may say no, a claim of a free record names the write whose payload was looked at: who has claimed
     /// and released it since may have left another. Stores whose versions are not writes compare no free record.
     fn expected(&self, expect: Expect) -> Expect {
-        let is_free = |record: &&Record| record.grant.is_none() && record.closed.is_none();
-        let seen = self.last_seen.as_ref().and_then(|view| view.record.as_ref()).filter(is_free);
         let by_write = self.client.description.judge == ExpiryJudge::Client;
-        match (&expect, seen) {
-            (Expect::Vacant, Some(record)) if by_write && self.spec.look.may_say_no() => {
-                Expect::Expired(Version::of(record))
-            }
-            _ => expect,
+        if by_write && self.spec.look.may_say_no() {
+            look::only_what_was_seen(expect, self.last_seen.as_ref())
+        } else {
+            expect
         }
     }
 
