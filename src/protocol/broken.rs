@@ -58,6 +58,7 @@ pub enum Broken {
     TermWithoutRho,
     WatchWithoutRho,
     LookIsNotNamed,
+    LookNeedsNoRecord,
 }
 
 impl Broken {
@@ -92,13 +93,14 @@ impl Broken {
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.
-    pub const ASSUMED: [Broken; 6] = [
+    pub const ASSUMED: [Broken; 7] = [
         Self::TakerTrustsWallClock,
         Self::HolderTrustsWallClock,
         Self::WallClockEndsTerm,
         Self::TermWithoutRho,
         Self::WatchWithoutRho,
         Self::LookIsNotNamed,
+        Self::LookNeedsNoRecord,
     ];
 
     /// All others.

@@ -26,6 +26,7 @@ pub(crate) fn kept() -> Vec<Setup> {
         rates_observed(302, WITHIN).with(|s| s.title = "rates that change within rho, a term of no whole ticks"),
         rates_dated(WITHIN),
         looked_at_first(),
+        looked_at_where_nothing_is(),
     ]
 }
 
@@ -75,6 +76,7 @@ fn every_broken_rule_of_local_clocks_and_of_looks_is_refuted() {
         of(Broken::TermWithoutRho, Invariant::I3, rates_observed(300, WITHIN).with(|s| s.ticks = 3)),
         of(Broken::WatchWithoutRho, Invariant::I3, rates_observed(302, WITHIN).with(|s| s.ticks = 3)),
         of(Broken::LookIsNotNamed, Invariant::Look, looked_at_first()),
+        of(Broken::LookNeedsNoRecord, Invariant::Look, looked_at_where_nothing_is()),
     ];
     let listed: Vec<Broken> = refutations.iter().filter_map(|refutation| refutation.broken).collect();
     assert_eq!(listed, Broken::ASSUMED, "each broken rule has one refutation, in their order");
@@ -209,5 +211,13 @@ fn looked_at_first() -> Setup {
         s.prompt = false;
         s.ticks = 3;
         s.left = Left::default();
+    })
+}
+
+/// The first tick of all.
+fn looked_at_where_nothing_is() -> Setup {
+    looked_at_first().with(|s| {
+        s.title = "a look that shows no record";
+        s.begins_free = false;
     })
 }

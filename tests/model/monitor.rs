@@ -86,10 +86,11 @@ pub(crate) enum Witness {
     TakenAtChangedRates,
     SaidNo,
     SlowLookRefused,
+    RecordMade,
 }
 
 impl Witness {
-    pub(crate) const ALL: [(Witness, &'static str); 22] = [
+    pub(crate) const ALL: [(Witness, &'static str); 23] = [
         (Witness::TakeoverByObservation, "a takeover by observation"),
         (Witness::TakeoverByStoreTime, "a takeover by store time"),
         (Witness::LostAnswerRecovered, "a lost answer recovered by repetition"),
@@ -112,6 +113,7 @@ impl Witness {
         (Witness::TakenAtChangedRates, "a takeover while both clocks had changed their rates"),
         (Witness::SaidNo, "a free record left alone, because its payload says no"),
         (Witness::SlowLookRefused, "a higher token refused, because the payload that was seen is gone"),
+        (Witness::RecordMade, "a record made for a claim to name"),
     ];
 
     pub(crate) fn bit(self) -> u32 {

@@ -3,7 +3,7 @@
 use leasehold::protocol::acquire::{Acquire, At, Dice, Event, Goal, Next, Outcome, Proposal, Step};
 use leasehold::protocol::cleanup::{Cleanup, Debt, Settlement};
 use leasehold::protocol::hold::{Due, Loss, RenewalAnswer, State};
-use leasehold::protocol::look::only_what_was_seen;
+use leasehold::protocol::look::{needs_a_record, only_what_was_seen};
 use leasehold::protocol::release::{Release, Released};
 use leasehold::protocol::retry::Retry;
 use leasehold::{
@@ -58,13 +58,18 @@ impl Model {
         if let (true, Event::Seen(view) | Event::Claimed(Claimed::Refused(view), _)) = (self.setup.looks, event) {
             run.seen = Some(Box::new(view.clone()));
         }
-        let says_no = run.seen.as_ref().is_some_and(|view| says_no(view));
+        let seen = run.seen.clone();
+        let says_no = seen.as_ref().is_some_and(|view| says_no(view));
+        let needs_a_record = |proposal: &Proposal| {
+            self.setup.looks && needs_a_record(&proposal.expect, seen.as_deref(), &self.setup.rules)
+        };
         self.account(world, c, &step, refused);
         match step.next {
             Next::Claim(_) if says_no => {
                 self.see(Witness::SaidNo);
                 self.feed(world, c, Event::GiveUp);
             }
+            Next::Claim(proposal) if needs_a_record(&proposal) => self.make_record(world, c, &proposal),
             Next::Read => self.send(world, c, Lane::Acquire, Body::Read, world.now),
             Next::Claim(proposal) => self.propose(world, c, proposal, grant),
             Next::Pause(pause) => self.acquiring(world, c).stage = Stage::Paused(now.boot + pause),
@@ -123,6 +128,15 @@ impl Model {
         if !self.setup.slow_send {
             self.send_claim(world, c);
         }
+    }
+
+    fn make_record(&self, world: &mut World, c: usize, proposal: &Proposal) {
+        world.clients[c].grants += 1;
+        let (token, grant) = (proposal.token, proposal.grant);
+        let burn = Vacate { name: self.name.clone(), token, grant, burn: true, close: None, now_ms: None };
+        self.send(world, c, Lane::Acquire, Body::Vacate(Box::new(burn)), world.now);
+        self.acquiring(world, c).stage = Stage::Making;
+        self.see(Witness::RecordMade);
     }
 
     fn claim(&self, proposal: Proposal, seen: Option<&View>) -> Claim {
@@ -283,6 +297,9 @@ impl Model {
             (_, Answer::Seen(view)) => self.feed(world, c, Event::Seen(&view)),
             (_, Answer::Claimed(claimed)) => self.feed(world, c, Event::Claimed(&claimed, sample)),
             (_, Answer::Renewed(renewed)) => self.renewed(world, c, &renewed, sent, sample),
+            (Lane::Acquire, Answer::Vacated(_)) => {
+                self.feed(world, c, Event::Failed { applied: Applied::No, retry: Retry::Soon });
+            }
             (Lane::Release, Answer::Vacated(vacated)) => self.released(world, c, &vacated),
             (_, Answer::Vacated(vacated)) => {
                 self.settled(world, c, lane, |owing| owing.machine.answered(&vacated, &now, rules, 0));
@@ -360,7 +377,12 @@ impl Model {
         world.abandon(c, lane);
         let rules = &self.setup.rules;
         match lane {
-            Lane::Acquire => self.feed(world, c, Event::Failed { applied, retry: Retry::Later }),
+            Lane::Acquire => {
+                // A record that is made is no claim.
+                let makes = self.acquiring(world, c).stage == Stage::Making;
+                let applied = if makes { Applied::No } else { applied };
+                self.feed(world, c, Event::Failed { applied, retry: Retry::Later });
+            }
             Lane::Hold => {
                 let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
                 let version = run.machine.version();

@@ -103,6 +103,8 @@ pub(crate) enum Stage {
     /// The claim is decided and has not left yet.
     Ready(Box<Claim>),
     Waiting,
+    /// For a record that a claim can name.
+    Making,
     /// Until this moment of the client's clocks.
     Paused(u64),
 }
