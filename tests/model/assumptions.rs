@@ -40,7 +40,7 @@ pub(crate) fn kept_at_length() -> Vec<Setup> {
         s.title = "a wall clock that jumps near and far";
         s.jumps = &[-3, -1, 1, 3];
     });
-    vec![slow_answers(3), rates, jumps]
+    vec![slow_answers(2), rates, jumps]
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn every_world_that_breaks_an_assumption_is_refuted() {
             I::I3,
             failed_over().with(|s| s.voids_a_term = false),
         ),
-        of("a restore, acquires stopped for less than the store's time may be unsure", I::I2, slow_answers(1)),
+        of("a restore, acquires stopped for less than the store's time may be unsure", I::I1, slow_answers(1)),
         of("a holder's clock slower than rho allows", I::I3, shortly(rates_observed(300, &[98, 100, 101]))),
         of("a taker's clock faster than rho allows", I::I3, shortly(rates_observed(302, &[99, 100, 102]))),
         of("a holder's clock slower than rho allows, store time", I::I3, shortly(rates_dated(&[98, 100, 101]))),
@@ -136,7 +136,7 @@ fn restored_without_a_floor() -> Setup {
     })
 }
 
-/// One client has known the store's time by slow answers only, as unsure as it may be: three ticks.
+/// One client has known the store's time by slow answers only, as unsure as it may be: two ticks.
 fn slow_answers(quiet: u64) -> Setup {
     restored().with(|s| {
         s.title = "a restore, and one who knows the store's time badly";
@@ -145,7 +145,7 @@ fn slow_answers(quiet: u64) -> Setup {
         s.renewals = 0;
         s.release = true;
         s.rules.ttl = 8;
-        s.rules.clocks.widest = 24;
+        s.rules.clocks.widest = 16;
         s.quiet = quiet;
         s.ticks = quiet + 2;
     })

@@ -14,7 +14,7 @@ use crate::{Model, assumptions};
 fn no_invariant_is_violated_within_the_small_bounds() {
     let _guard = Guard::nothing_broken();
     let explored: Vec<Explored> = small().into_iter().map(explore).collect();
-    judge(&explored, 5_000_000);
+    judge(&explored, 10_000_000);
 }
 
 /// All, or the one whose title is in `LEASEHOLD_CONFIGURATION`.
@@ -25,7 +25,7 @@ fn no_invariant_is_violated_within_larger_bounds() {
     let wanted = std::env::var("LEASEHOLD_CONFIGURATION").ok();
     let all = small().into_iter().map(larger).chain(assumptions::kept_at_length());
     match wanted {
-        None => judge(&all.map(explore).collect::<Vec<_>>(), 15_000_000),
+        None => judge(&all.map(explore).collect::<Vec<_>>(), 50_000_000),
         Some(title) => {
             let some: Vec<Explored> = all.filter(|setup| setup.title == title).map(explore).collect();
             assert!(!some.is_empty(), "no configuration is called {title:?}");
