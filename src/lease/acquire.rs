@@ -13,13 +13,14 @@ use super::request::{Attempt, Look};
 use crate::protocol::acquire::{Acquire, At, Event, Goal, Next, Outcome, Proposal, Step};
 use crate::protocol::cleanup::Debt;
 use crate::protocol::hold::Hold;
+use crate::protocol::look;
 use crate::protocol::observer::Progress;
 use crate::protocol::retry::Retry;
 use crate::protocol::rules::Rules;
 use crate::time;
 use crate::types::{
-    Claim, Data, Error, ErrorKind, Expect, ExpiryJudge, FencingToken, Handover, HeldBy, Name, Operation, Record, Stamp,
-    Standing, StoreError, StoreErrorKind, Version, View, Written,
+    Applied, Claim, Data, Error, ErrorKind, Expect, ExpiryJudge, FencingToken, Handover, HeldBy, Name, Operation,
+    Stamp, Standing, StoreError, StoreErrorKind, Vacate, View, Written,
 };
 
 /// What is asked for.
@@ -204,6 +205,7 @@ impl<'a> Call<'a> {
                 _ if left.is_zero() => self.on(Event::GiveUp),
                 Next::Claim(_) if self.spec.look.says_no(self.last_seen.as_ref()) => return Ok(self.leave_it()),
                 Next::Read => self.read(left).await,
+                Next::Claim(proposal) if self.needs_a_record(&proposal) => self.make_record(proposal, left).await,
                 Next::Claim(proposal) => self.claim(proposal, left).await,
                 Next::Pause(pause) => {
                     self.client.pause_while_open(Duration::from_nanos(pause).min(left)).await;
@@ -288,14 +290,30 @@ impl<'a> Call<'a> {
     /// Where a payload may say no, a claim of a free record names the write whose payload was looked at: who has claimed
     /// and released it since may have left another. Stores whose versions are not writes compare no free record.
     fn expected(&self, expect: Expect) -> Expect {
-        let is_free = |record: &&Record| record.grant.is_none() && record.closed.is_none();
-        let seen = self.last_seen.as_ref().and_then(|view| view.record.as_ref()).filter(is_free);
-        let by_write = self.client.description.judge == ExpiryJudge::Client;
-        match (&expect, seen) {
-            (Expect::Vacant, Some(record)) if by_write && self.spec.look.may_say_no() => {
-                Expect::Expired(Version::of(record))
+        if self.names_what_was_seen() { look::only_what_was_seen(expect, self.last_seen.as_ref()) } else { expect }
+    }
+
+    fn names_what_was_seen(&self) -> bool {
+        self.client.description.judge == ExpiryJudge::Client && self.spec.look.may_say_no()
+    }
+
+    /// Whether a payload may say no, and no record was seen yet that a claim could name.
+    fn needs_a_record(&self, proposal: &Proposal) -> bool {
+        self.names_what_was_seen() && look::needs_a_record(&proposal.expect, self.last_seen.as_ref(), &self.spec.rules)
+    }
+
+    /// Makes a free record, for the next claim to name. This one is not sent: nothing is owed for it.
+    async fn make_record(&mut self, Proposal { token, grant, .. }: Proposal, left: Duration) -> Step {
+        let limit = self.attempt().min(left);
+        let cut = limit < self.attempt();
+        let (name, now_ms) = (self.spec.name.clone(), self.client.port.late_now_ms());
+        let burn = Vacate { name, token, grant, burn: true, close: None, now_ms };
+        match self.client.port.vacate(limit, burn).await {
+            Ok(_) => {
+                self.answered(); // Refused: somebody else has made one.
+                self.on(Event::Failed { applied: Applied::No, retry: Retry::Soon })
             }
-            _ => expect,
+            Err(error) => self.failed(StoreError { applied: Applied::No, ..error }, cut),
         }
     }
 

@@ -52,6 +52,13 @@ pub enum Broken {
     MajorityCleanUpWhileHeld,
     MajorityCountsOverCalls,
     MajorityRenewalOnMinority,
+    TakerTrustsWallClock,
+    HolderTrustsWallClock,
+    WallClockEndsTerm,
+    TermWithoutRho,
+    WatchWithoutRho,
+    LookIsNotNamed,
+    LookNeedsNoRecord,
 }
 
 impl Broken {
@@ -83,6 +90,17 @@ impl Broken {
         Self::MajorityCleanUpWhileHeld,
         Self::MajorityCountsOverCalls,
         Self::MajorityRenewalOnMinority,
+    ];
+
+    /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.
+    pub const ASSUMED: [Broken; 7] = [
+        Self::TakerTrustsWallClock,
+        Self::HolderTrustsWallClock,
+        Self::WallClockEndsTerm,
+        Self::TermWithoutRho,
+        Self::WatchWithoutRho,
+        Self::LookIsNotNamed,
+        Self::LookNeedsNoRecord,
     ];
 
     /// All others.

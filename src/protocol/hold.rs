@@ -410,7 +410,14 @@ impl Hold {
 
     fn verdict(&self, now: &Stamp, time: &StoreTime, rules: &Rules) -> Verdict {
         let term = rules.term();
-        if now.steady_since(&self.base.since) >= term || self.capped_left(now, rules, steady_late_end) == 0 {
+        let counted = if Broken::HolderTrustsWallClock.on() {
+            now.wall_since(&self.base.since)
+        } else if Broken::WallClockEndsTerm.on() {
+            now.longest_since(&self.base.since)
+        } else {
+            now.steady_since(&self.base.since)
+        };
+        if counted >= term || self.capped_left(now, rules, steady_late_end) == 0 {
             return Verdict::Over;
         }
         let by_wall = now.wall_since(&self.base.since) >= term;

@@ -105,7 +105,12 @@ impl Observer {
     fn opened(&self, now: &Stamp, store_time: Option<&StoreTime>, clocks: &Clocks) -> Judgement {
         let Some(seen) = &self.seen else { return Judgement::NotYet(Progress::default()) };
         let early = u64::from(Broken::TakerOneTickEarly.on());
-        let watched = seen.watch.is_some_and(|watch| now.shortest_since(&seen.since) >= watch.saturating_sub(early));
+        let seen_for = if Broken::TakerTrustsWallClock.on() {
+            now.wall_since(&seen.since)
+        } else {
+            now.shortest_since(&seen.since)
+        };
+        let watched = seen.watch.is_some_and(|watch| seen_for >= watch.saturating_sub(early));
         let over = match (seen.until, store_time.and_then(|time| time.interval(now, clocks))) {
             (Some(until), Some((early, _))) => early > until,
             _ => false,

@@ -125,7 +125,8 @@ impl Schedule {
     /// Looks once: the turn, if this tick is due and nobody has it. For programs that something else starts.
     ///
     /// One read, and one claim if the tick is due (on a store of your choice: as a takeover); [`Turn::run`] ends it by one
-    /// more request.
+    /// more request. A name without a record costs a write and a read more, once, on stores with a time of their own: the
+    /// record has to be there before the claim can name what was seen.
     ///
     /// # Errors
     /// As [`Leases::try_acquire`].

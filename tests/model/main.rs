@@ -4,6 +4,8 @@
 //! `configurations` says what is explored, `refutations` breaks one rule at a time in the real code and shows the
 //! shortest way to the harm. `docs/protocol.md` has the invariants and the results.
 
+mod assumptions;
+mod clocks;
 mod configurations;
 mod monitor;
 mod refutations;
@@ -16,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use leasehold::protocol::hold::{Due, State};
 use leasehold::protocol::record::Stored;
-use leasehold::{Applied, Name};
+use leasehold::{Applied, Name, Record};
 use stateright::Property;
 
 use self::monitor::{Ghosts, Invariant, Witness};
@@ -36,12 +38,22 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(setup: Setup) -> Self {
-        Self { setup, name: Name::new("n").expect("a good name"), sought: u16::MAX, seen: AtomicU32::new(0) }
+        let excepted = setup.excepted.iter().fold(0, |bits, invariant| bits | invariant.bit());
+        Self { setup, name: Name::new("n").expect("a good name"), sought: !excepted, seen: AtomicU32::new(0) }
     }
 
     /// Only one invariant is of interest.
     pub(crate) fn seeking(self, invariant: Invariant) -> Self {
         Self { sought: invariant.bit(), ..self }
+    }
+
+    fn first_record(&self) -> Stored {
+        if !self.setup.begins_free {
+            return Stored::Absent;
+        }
+        let mut free = Record::default();
+        free.token = 1;
+        Stored::Record(free)
     }
 
     pub(crate) fn see(&self, witness: Witness) {
@@ -89,8 +101,10 @@ impl Model {
     }
 
     fn is_underway(&self, world: &World) -> bool {
+        let is_prompt = |c: usize| self.setup.slow != Some(c);
         let waits = |client: &Client| client.lanes().iter().any(|(_, call)| call.answer.is_some());
-        !world.network.is_empty() || world.clients.iter().any(|client| waits(client))
+        world.network.iter().any(|request| is_prompt(request.from))
+            || world.clients.iter().enumerate().any(|(c, client)| is_prompt(c) && waits(client))
     }
 
     fn has_begun(&self, client: &Client) -> bool {
@@ -152,7 +166,7 @@ impl Model {
 
     fn clock_actions(&self, world: &World, c: usize, actions: &mut Vec<Action>) {
         if world.left.jumps > 0 {
-            actions.push(Action::Jump(c));
+            actions.extend(self.jumps(world, c).map(|by| Action::Jump(c, by)));
         }
         // A freeze after the store has answered is what P3 excludes.
         let client = &world.clients[c];
@@ -172,9 +186,17 @@ impl Model {
             ];
             actions.extend(acts.into_iter().filter(|(left, _)| *left > 0).map(|(_, act)| act));
         }
-        // Acquires are stopped around it.
-        if world.left.deletions > 0 && world.clients.iter().all(|client| client.acquire.is_none()) {
+        if world.left.backups > 0 {
+            actions.push(Action::Backup);
+        }
+        if self.setup.stops_acquires && world.clients.iter().any(|client| client.acquire.is_some()) {
+            return;
+        }
+        if world.left.deletions > 0 {
             actions.push(Action::Delete);
+        }
+        if world.left.restores > 0 && world.backup.as_ref().is_some_and(|backup| *backup != world.stored) {
+            actions.push(Action::Restore);
         }
     }
 
@@ -197,6 +219,7 @@ impl Model {
     fn take(&self, world: &mut World, action: Action) {
         match action {
             Action::Tick => world.now += 1,
+            Action::TickAt(rates) => self.tick_at(world, rates),
             Action::Begin(c) => self.begin(world, c),
             Action::Resume(c) => self.resume(world, c),
             Action::SendClaim(c) => self.send_claim(world, c),
@@ -217,8 +240,10 @@ impl Model {
             Action::Force => self.revoke(world, true),
             Action::Ask => self.ask(world),
             Action::Delete => self.delete(world),
+            Action::Backup => self.back_up(world),
+            Action::Restore => self.restore(world),
             Action::Freeze(c) => self.freeze(world, c),
-            Action::Jump(c) => self.jump(world, c),
+            Action::Jump(c, by) => self.jump(world, c, by),
             Action::Write(c) => self.write(world, c),
         }
     }
@@ -244,10 +269,11 @@ impl stateright::Model for Model {
         let client = |c| Shared::new(client(c));
         vec![World {
             now: START,
-            stored: Shared::new(Stored::Absent),
+            stored: Shared::new(self.first_record()),
             clients: [client(0), client(1)],
             network: Vec::new(),
             handed: None,
+            backup: None,
             left: self.setup.left,
             ghosts: Ghosts::default(),
         }]
@@ -258,7 +284,7 @@ impl stateright::Model for Model {
             return;
         }
         if world.now < START + self.setup.ticks && !(self.setup.prompt && self.is_underway(world)) {
-            actions.push(Action::Tick);
+            self.ticks(actions);
         }
         for c in 0..world.clients.len() {
             self.client_actions(world, c, actions);
@@ -272,17 +298,18 @@ impl stateright::Model for Model {
         self.take(&mut next, action);
         let believes = [self.believes(&next, 0), self.believes(&next, 1)];
         monitor::judge(&mut next, believes, self.setup.left.jumps > 0);
+        self.judge_deadlines(&mut next);
         (next != *world).then_some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         macro_rules! never {
             ($($invariant:ident),*) => {
-                vec![$(Property::always(Invariant::$invariant.name(), |_, world: &World| {
-                    world.ghosts.violated & Invariant::$invariant.bit() == 0
+                vec![$(Property::always(Invariant::$invariant.name(), |model: &Self, world: &World| {
+                    world.ghosts.violated & model.sought & Invariant::$invariant.bit() == 0
                 })),*]
             };
         }
-        never!(I1, I2, I3, I4, I5, I6, I7, I8, I9, I10, Closed, Outcome, Payload)
+        never!(I1, I2, I3, I4, I5, I6, I7, I8, I9, I10, Closed, Outcome, Payload, Wall, Look)
     }
 }

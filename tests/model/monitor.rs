@@ -26,10 +26,14 @@ pub(crate) enum Invariant {
     Outcome,
     /// A payload outlives its grant, or an accepted one is undone.
     Payload,
+    /// A wall clock that was set costs more than a renewal.
+    Wall,
+    /// A payload said no, and the record was claimed all the same.
+    Look,
 }
 
 impl Invariant {
-    pub(crate) const ALL: [(Invariant, &'static str); 13] = [
+    pub(crate) const ALL: [(Invariant, &'static str); 15] = [
         (Invariant::I1, "I1 a token is granted at most once"),
         (Invariant::I2, "I2 tokens rise in real time"),
         (Invariant::I3, "I3 at most one valid holder at any instant"),
@@ -43,6 +47,8 @@ impl Invariant {
         (Invariant::Closed, "a closed record opens to nobody before its time"),
         (Invariant::Outcome, "a closing release is reported as it went"),
         (Invariant::Payload, "a payload neither outlives its grant nor is undone"),
+        (Invariant::Wall, "a wall clock that was set costs at most a renewal"),
+        (Invariant::Look, "nothing is claimed whose payload says no"),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -73,10 +79,18 @@ pub(crate) enum Witness {
     OutcomeRecoveredFromView,
     SavedFromJump,
     GivenBack,
+    StepBackIgnored,
+    GrantedAfterRestore,
+    TakenAfterRestore,
+    LostToRestore,
+    TakenAtChangedRates,
+    SaidNo,
+    SlowLookRefused,
+    RecordMade,
 }
 
 impl Witness {
-    pub(crate) const ALL: [(Witness, &'static str); 15] = [
+    pub(crate) const ALL: [(Witness, &'static str); 23] = [
         (Witness::TakeoverByObservation, "a takeover by observation"),
         (Witness::TakeoverByStoreTime, "a takeover by store time"),
         (Witness::LostAnswerRecovered, "a lost answer recovered by repetition"),
@@ -92,6 +106,14 @@ impl Witness {
         (Witness::OutcomeRecoveredFromView, "a closing release confirmed by what the record shows"),
         (Witness::SavedFromJump, "a renewal that proved a jumping clock wrong"),
         (Witness::GivenBack, "a grant that came too late, given back"),
+        (Witness::StepBackIgnored, "a wall clock set back under a holder"),
+        (Witness::GrantedAfterRestore, "a free record granted after a restore, above a token of before"),
+        (Witness::TakenAfterRestore, "a lease that a backup shows as held, taken over"),
+        (Witness::LostToRestore, "a holder that a restore has deposed"),
+        (Witness::TakenAtChangedRates, "a takeover while both clocks had changed their rates"),
+        (Witness::SaidNo, "a free record left alone, because its payload says no"),
+        (Witness::SlowLookRefused, "a higher token refused, because the payload that was seen is gone"),
+        (Witness::RecordMade, "a record made for a claim to name"),
     ];
 
     pub(crate) fn bit(self) -> u32 {
@@ -105,7 +127,7 @@ pub(crate) struct Ghosts {
     /// Bits of what was violated.
     pub(crate) violated: u16,
     /// The highest token of an accepted claim.
-    highest: u64,
+    pub(crate) highest: u64,
     /// Grants whose claim is out because all its copies were answered, because its clean-up is settled, and those
     /// whose release was answered; bits.
     answered: u32,
@@ -115,8 +137,9 @@ pub(crate) struct Ghosts {
     recorded: u32,
     /// Nobody may claim before this tick.
     closed_until: u64,
-    /// Deletions so far; what was first sent before the last is excepted.
-    pub(crate) deletions: u8,
+    /// Grants whose claim was decided on before the record was deleted or put back: excepted from what is said of
+    /// claims first sent afterwards; bits.
+    before_reset: u32,
     /// No promise of exclusion before this tick: an operator has acted.
     pub(crate) void_until: u64,
     /// No acquire may begin before this tick: an operator has acted.
@@ -130,6 +153,18 @@ impl Ghosts {
         if is_violated {
             self.violated |= invariant.bit();
         }
+    }
+
+    /// The record was deleted or put back: no promise of exclusion, and no acquire, before these ticks.
+    pub(crate) fn reset(&mut self, drawn: impl Iterator<Item = Grant>, void_until: u64, quiet_until: u64) {
+        self.before_reset = drawn.fold(0, |bits, grant| bits | bit(grant));
+        self.closed_until = 0;
+        (self.void_until, self.quiet_until) = (void_until, quiet_until);
+    }
+
+    /// Whether the claim of a grant was first sent after the last deletion or restore, if there was one.
+    pub(crate) fn is_after_reset(&self, grant: Grant) -> bool {
+        self.before_reset & bit(grant) == 0
     }
 
     pub(crate) fn all_copies_answered(&mut self, grant: Grant) {
@@ -160,7 +195,7 @@ impl Ghosts {
     /// An accepted claim.
     pub(crate) fn claimed(&mut self, before: &Stored, after: &Record, claim: &Claim, request: &Request, now: u64) {
         self.wrote(before, after, claim.grant, request);
-        if request.epoch == self.deletions {
+        if self.is_after_reset(claim.grant) {
             self.flag(Invariant::I1, claim.token == self.highest);
             self.flag(Invariant::I2, claim.token < self.highest);
             self.flag(Invariant::Closed, now < self.closed_until);
@@ -197,7 +232,7 @@ impl Ghosts {
     fn wrote(&mut self, before: &Stored, after: &Record, grant: Grant, request: &Request) {
         let token = record(before).map_or(0, |record| record.token);
         self.flag(Invariant::I5, after.token < token);
-        if request.epoch == self.deletions {
+        if self.is_after_reset(grant) {
             // A copy that the network made was not answered.
             let out = if request.repeated { self.settled } else { self.settled | self.answered };
             self.flag(Invariant::I9, out & bit(grant) != 0);

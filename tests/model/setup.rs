@@ -3,6 +3,8 @@
 use leasehold::protocol::acquire::Goal;
 use leasehold::protocol::rules::{Clocks, Ratio, Rules};
 
+use crate::monitor::Invariant;
+
 /// One configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
@@ -13,6 +15,8 @@ pub(crate) struct Setup {
     /// Units of a clock in one tick of true time: the store's, and each client's.
     pub(crate) scale: u64,
     pub(crate) rates: [u64; 2],
+    /// The rates that each client's clock may have in a tick, drawn anew in each; empty: always its own of above.
+    pub(crate) rates_drawn: [&'static [u64]; 2],
     /// By how many units a server of the store's fleet is off, either way.
     pub(crate) skew: i64,
     /// Acquires and their kind, by client.
@@ -26,14 +30,28 @@ pub(crate) struct Setup {
     pub(crate) slow_send: bool,
     /// Whether no time passes while anything is on its way.
     pub(crate) prompt: bool,
+    /// The one client to whom that does not apply.
+    pub(crate) slow: Option<usize>,
     pub(crate) release: bool,
     /// A release may close the record for so long.
     pub(crate) closing: Option<u64>,
     pub(crate) set_data: bool,
+    /// Whether each claim carries a payload that says no to all that look, and all look first.
+    pub(crate) looks: bool,
+    /// Whether there is a free record to begin with.
+    pub(crate) begins_free: bool,
     /// How long a freeze lasts, in ticks.
     pub(crate) freeze: u64,
-    /// How long nothing is acquired after a deletion.
+    /// By how much a wall clock may jump at once, either way.
+    pub(crate) jumps: &'static [i64],
+    /// Whether no acquire is under way when a record is deleted or restored.
+    pub(crate) stops_acquires: bool,
+    /// How long nothing is acquired after that.
     pub(crate) quiet: u64,
+    /// Whether exclusion is void for a term after that.
+    pub(crate) voids_a_term: bool,
+    /// What this world does not promise.
+    pub(crate) excepted: &'static [Invariant],
     pub(crate) left: Left,
 }
 
@@ -52,6 +70,8 @@ pub(crate) struct Left {
     pub(crate) forces: u8,
     pub(crate) asks: u8,
     pub(crate) deletions: u8,
+    pub(crate) backups: u8,
+    pub(crate) restores: u8,
     pub(crate) freezes: u8,
     pub(crate) jumps: u8,
     pub(crate) writes: u8,
@@ -93,6 +113,7 @@ impl Setup {
             ticks: 5,
             scale: 1,
             rates: [1, 1],
+            rates_drawn: [&[], &[]],
             skew: 0,
             attempts: [1, 1],
             goals: [Goal::Wait, Goal::Wait],
@@ -100,11 +121,18 @@ impl Setup {
             renewals: 1,
             slow_send: false,
             prompt: false,
+            slow: None,
             release: false,
             closing: None,
             set_data: false,
+            looks: false,
+            begins_free: false,
             freeze: 0,
+            jumps: &[-3, 3],
+            stops_acquires: true,
             quiet: 0,
+            voids_a_term: true,
+            excepted: &[],
             left: Left { faults: 1, ..Left::default() },
         }
     }

@@ -3,29 +3,22 @@
 use leasehold::protocol::acquire::{Acquire, At, Dice, Event, Goal, Next, Outcome, Proposal, Step};
 use leasehold::protocol::cleanup::{Cleanup, Debt, Settlement};
 use leasehold::protocol::hold::{Due, Loss, RenewalAnswer, State};
+use leasehold::protocol::look::{needs_a_record, only_what_was_seen};
 use leasehold::protocol::release::{Release, Released};
 use leasehold::protocol::retry::Retry;
 use leasehold::{
     Applied, Claim, Claimed, Close, Data, Expect, Grant, Renew, Renewed, Sample, Stamp, TokenFloor, Vacate, Vacated,
+    View,
 };
 
 use crate::Model;
 use crate::monitor::Witness;
-use crate::setup::START;
+use crate::store::says_no;
 use crate::world::{
-    Acquiring, Answer, Body, Call, Client, Ending, Holding, How, Lane, Owing, Releasing, Request, Stage, World,
+    Acquiring, Answer, Body, Call, Client, Ending, Holding, How, Lane, Owing, Pending, Releasing, Request, Stage, World,
 };
 
-/// How far the wall clock jumps.
-const JUMP: u64 = 3;
-
 impl Model {
-    pub(crate) fn stamp(&self, world: &World, client: usize) -> Stamp {
-        let Client { lag, jump, .. } = &*world.clients[client];
-        let steady = world.now * self.setup.rates[client] - lag;
-        Stamp { boot: steady, mono: steady, raw: steady, real: steady + jump }
-    }
-
     pub(crate) fn believes(&self, world: &World, client: usize) -> bool {
         let now = self.stamp(world, client);
         let Client { hold, time, .. } = &*world.clients[client];
@@ -47,7 +40,9 @@ impl Model {
         world.abandon(c, Lane::Hold);
         world.clients[c].hold = None;
         let machine = Acquire::new(goal, 0).watching(world.clients[c].watched.clone());
-        world.clients[c].acquire = Some(Acquiring { machine, stage: Stage::Waiting, call: None, pending: None });
+        let machine = if self.setup.looks { machine.reading_first() } else { machine };
+        let (stage, call, pending, seen) = (Stage::Waiting, None, None, None);
+        world.clients[c].acquire = Some(Acquiring { machine, stage, call, pending, seen });
         self.feed(world, c, Event::Begin);
     }
 
@@ -56,12 +51,25 @@ impl Model {
         let now = self.stamp(world, c);
         let client: &mut Client = &mut world.clients[c];
         let Some(run) = &mut client.acquire else { return };
-        let grant = Grant::from_bits(1 + 8 * c as u128 + u128::from(client.grants));
+        let grant = drawn(c, client.grants);
         let at = At { now, time: &client.time, floor: TokenFloor::None, dice: Dice { grant, digits: 0, jitter: 0 } };
         let refused = matches!(event, Event::Claimed(Claimed::Refused(_), _));
         let step = run.machine.on(event, at, &self.setup.rules);
+        if let (true, Event::Seen(view) | Event::Claimed(Claimed::Refused(view), _)) = (self.setup.looks, event) {
+            run.seen = Some(Box::new(view.clone()));
+        }
+        let seen = run.seen.clone();
+        let says_no = seen.as_ref().is_some_and(|view| says_no(view));
+        let needs_a_record = |proposal: &Proposal| {
+            self.setup.looks && needs_a_record(&proposal.expect, seen.as_deref(), &self.setup.rules)
+        };
         self.account(world, c, &step, refused);
         match step.next {
+            Next::Claim(_) if says_no => {
+                self.see(Witness::SaidNo);
+                self.feed(world, c, Event::GiveUp);
+            }
+            Next::Claim(proposal) if needs_a_record(&proposal) => self.make_record(world, c, &proposal),
             Next::Read => self.send(world, c, Lane::Acquire, Body::Read, world.now),
             Next::Claim(proposal) => self.propose(world, c, proposal, grant),
             Next::Pause(pause) => self.acquiring(world, c).stage = Stage::Paused(now.boot + pause),
@@ -71,7 +79,7 @@ impl Model {
 
     /// Keeps the books of which claims are out, and of what is owed.
     fn account(&self, world: &mut World, c: usize, step: &Step, refused: bool) {
-        let pending = self.acquiring(world, c).pending.map(|(grant, _)| grant);
+        let pending = self.acquiring(world, c).pending.as_ref().map(|pending| pending.grant);
         if let Some(debt) = step.owed {
             self.owe(world, c, debt);
         }
@@ -96,8 +104,9 @@ impl Model {
 
     fn propose(&self, world: &mut World, c: usize, proposal: Proposal, fresh: Grant) {
         let now = self.stamp(world, c);
+        let since = self.if_jumps(now);
         let run = self.acquiring(world, c);
-        if run.pending.is_none_or(|(grant, _)| grant != proposal.grant) {
+        if run.pending.as_ref().is_none_or(|pending| pending.grant != proposal.grant) {
             let progress = run.machine.progress(&now);
             let how = match &proposal.expect {
                 Expect::Vacant => How::Vacant,
@@ -105,9 +114,10 @@ impl Model {
                 Expect::Expired(_) if progress.of.is_some_and(|of| progress.seen_for >= of) => How::Observed,
                 Expect::Expired(_) => How::StoreTime,
             };
-            run.pending = Some((proposal.grant, how));
+            run.pending = Some(Pending { grant: proposal.grant, how, since });
         }
-        let claim = Box::new(self.claim(proposal));
+        let seen = run.seen.clone();
+        let claim = Box::new(self.claim(proposal, seen.as_deref()));
         run.stage = Stage::Ready(claim);
         world.clients[c].grants += u8::from(
             world.clients[c]
@@ -120,7 +130,17 @@ impl Model {
         }
     }
 
-    fn claim(&self, proposal: Proposal) -> Claim {
+    fn make_record(&self, world: &mut World, c: usize, proposal: &Proposal) {
+        world.clients[c].grants += 1;
+        let (token, grant) = (proposal.token, proposal.grant);
+        let burn = Vacate { name: self.name.clone(), token, grant, burn: true, close: None, now_ms: None };
+        self.send(world, c, Lane::Acquire, Body::Vacate(Box::new(burn)), world.now);
+        self.acquiring(world, c).stage = Stage::Making;
+        self.see(Witness::RecordMade);
+    }
+
+    fn claim(&self, proposal: Proposal, seen: Option<&View>) -> Claim {
+        let looks = self.setup.looks;
         Claim {
             name: self.name.clone(),
             token: proposal.token,
@@ -128,9 +148,9 @@ impl Model {
             ttl_ms: self.setup.rules.ttl_ms(),
             expires_at_ms: proposal.expires_at_ms,
             holder: None,
-            data: None,
+            data: if looks { Data::new(&[1]) } else { None },
             set: None,
-            expect: proposal.expect,
+            expect: if looks { only_what_was_seen(proposal.expect, seen) } else { proposal.expect },
         }
     }
 
@@ -147,16 +167,17 @@ impl Model {
         if let (true, Some(run)) = (self.setup.remembers, &world.clients[c].acquire) {
             world.clients[c].watched = run.machine.watched().clone();
         }
-        let how = world.clients[c].acquire.take().and_then(|run| run.pending).map(|(_, how)| how);
-        let Outcome::Granted(hold) = outcome else { return };
+        let pending = world.clients[c].acquire.take().and_then(|run| run.pending);
+        let (Outcome::Granted(hold), Some(Pending { how, since, .. })) = (outcome, pending) else { return };
         match how {
-            Some(How::Observed) => self.see(Witness::TakeoverByObservation),
-            Some(How::StoreTime) => self.see(Witness::TakeoverByStoreTime),
-            Some(How::Handed) => self.see(Witness::Resumed),
-            _ => {}
+            How::Observed => self.see(Witness::TakeoverByObservation),
+            How::StoreTime => self.see(Witness::TakeoverByStoreTime),
+            How::Handed => self.see(Witness::Resumed),
+            How::Vacant => {}
         }
+        self.see_rates(world, how);
         let renewals = self.setup.renewals;
-        world.clients[c].hold = Some(Holding { machine: *hold, call: None, renewals, payload: 0, lost: false });
+        world.clients[c].hold = Some(Holding { machine: *hold, call: None, renewals, payload: 0, lost: false, since });
     }
 
     pub(crate) fn give_up(&self, world: &mut World, c: usize) {
@@ -172,8 +193,8 @@ impl Model {
         for lane in lanes {
             world.abandon(c, lane);
         }
-        let Client { lag, jump, attempts, grants, .. } = *world.clients[c];
-        *world.clients[c] = Client { lag, jump, attempts, grants, ..Client::default() };
+        let Client { lag, drift, jump, attempts, grants, .. } = *world.clients[c];
+        *world.clients[c] = Client { lag, drift, jump, attempts, grants, ..Client::default() };
     }
 
     /// The keeper looks at the grant, and sends what is due.
@@ -259,8 +280,7 @@ impl Model {
         if let Some(call) = world.call(c, lane) {
             *call = Some(Call { sent, answer: None });
         }
-        let epoch = world.ghosts.deletions;
-        world.post(Request { from: c, waits: Some(lane), body, repeated: false, epoch, first });
+        world.post(Request { from: c, waits: Some(lane), body, repeated: false, first });
     }
 
     pub(crate) fn receive(&self, world: &mut World, c: usize, lane: Lane) {
@@ -276,7 +296,10 @@ impl Model {
         match (lane, answer) {
             (_, Answer::Seen(view)) => self.feed(world, c, Event::Seen(&view)),
             (_, Answer::Claimed(claimed)) => self.feed(world, c, Event::Claimed(&claimed, sample)),
-            (_, Answer::Renewed(renewed)) => self.renewed(world, c, &renewed, sample),
+            (_, Answer::Renewed(renewed)) => self.renewed(world, c, &renewed, sent, sample),
+            (Lane::Acquire, Answer::Vacated(_)) => {
+                self.feed(world, c, Event::Failed { applied: Applied::No, retry: Retry::Soon });
+            }
             (Lane::Release, Answer::Vacated(vacated)) => self.released(world, c, &vacated),
             (_, Answer::Vacated(vacated)) => {
                 self.settled(world, c, lane, |owing| owing.machine.answered(&vacated, &now, rules, 0));
@@ -284,20 +307,29 @@ impl Model {
         }
     }
 
-    fn renewed(&self, world: &mut World, c: usize, renewed: &Renewed, sample: Option<Sample>) {
+    fn renewed(&self, world: &mut World, c: usize, renewed: &Renewed, sent: Stamp, sample: Option<Sample>) {
         let now = self.stamp(world, c);
         let doubted = world.clients[c].jump > 0 && !self.believes(world, c);
         let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
+        let in_time = now.steady_since(&run.since) < self.setup.rules.term();
         // One request of a lane waits at a time, so that an answer is that of the newest body.
         let version = run.machine.version();
         run.machine.answered(version, RenewalAnswer::Answered(renewed, sample), &now, time, &self.setup.rules, 0);
         match run.machine.state() {
-            State::Held => self.see(Witness::Renewed),
+            State::Held => {
+                run.since = self.if_jumps(sent);
+                self.see(Witness::Renewed);
+            }
             State::Lost(Loss::Revoked) => self.see(Witness::Revoked),
             _ => {}
         }
+        let deposed = run.machine.state() == State::Lost(Loss::Deleted) && self.was_restored(world);
+        self.see_if(deposed, Witness::LostToRestore);
         if doubted && self.believes(world, c) {
             self.see(Witness::SavedFromJump);
+        }
+        if in_time && matches!(renewed, Renewed::Renewed(_)) {
+            self.judge_renewal_after_jump(world, c, sent);
         }
     }
 
@@ -345,7 +377,12 @@ impl Model {
         world.abandon(c, lane);
         let rules = &self.setup.rules;
         match lane {
-            Lane::Acquire => self.feed(world, c, Event::Failed { applied, retry: Retry::Later }),
+            Lane::Acquire => {
+                // A record that is made is no claim.
+                let makes = self.acquiring(world, c).stage == Stage::Making;
+                let applied = if makes { Applied::No } else { applied };
+                self.feed(world, c, Event::Failed { applied, retry: Retry::Later });
+            }
             Lane::Hold => {
                 let Client { hold: Some(run), time, .. } = &mut *world.clients[c] else { return };
                 let version = run.machine.version();
@@ -359,18 +396,12 @@ impl Model {
         }
     }
 
-    pub(crate) fn freeze(&self, world: &mut World, c: usize) {
-        world.left.freezes -= 1;
-        world.now = (world.now + self.setup.freeze).min(START + self.setup.ticks);
-        world.clients[c].lag += self.setup.freeze * self.setup.rates[c];
-    }
-
-    pub(crate) fn jump(&self, world: &mut World, c: usize) {
-        world.left.jumps -= 1;
-        world.clients[c].jump = JUMP - world.clients[c].jump;
-    }
-
     fn acquiring<'w>(&self, world: &'w mut World, c: usize) -> &'w mut Acquiring {
         world.clients[c].acquire.as_mut().expect("only called while an acquire runs")
     }
+}
+
+/// The grant that a client draws after so many.
+pub(crate) fn drawn(client: usize, after: u8) -> Grant {
+    Grant::from_bits(1 + 8 * client as u128 + u128::from(after))
 }

@@ -1,10 +1,11 @@
 //! The store: one record, decided by `protocol::record`; and the acts of operators on it.
 
 use leasehold::protocol::record::{self, Outcome, Stored};
-use leasehold::{Ask, Claim, Claimed, Grant, Record, Renew, Renewed, Revoke, StepDown, Vacate, Vacated};
+use leasehold::{Ask, Claim, Claimed, Grant, Record, Renew, Renewed, Revoke, StepDown, Vacate, Vacated, View};
 
 use crate::Model;
-use crate::monitor::Witness;
+use crate::monitor::{Invariant, Witness};
+use crate::steps::drawn;
 use crate::world::{Answer, Body, Request, World};
 
 /// Grants that an operator draws.
@@ -43,6 +44,7 @@ impl Model {
         let before = world.stored.clone();
         match record::claim(&before, claim) {
             Outcome::Refuse => {
+                self.see_if(self.setup.looks && is_overtaken(&before, claim), Witness::SlowLookRefused);
                 let late = request.waits.is_none();
                 self.see_if(late, Witness::LateClaimRefused);
                 self.see_if(!late && claims_a_hand_over(claim), Witness::ResumedTwiceRefused);
@@ -54,6 +56,8 @@ impl Model {
             }
             Outcome::Write(after) => {
                 self.see_if(is_closed(&before), Witness::ClosedOpened);
+                self.see_after_restore(world, &before, claim);
+                world.ghosts.flag(Invariant::Look, self.setup.looks && says_no(&before.view()));
                 world.ghosts.claimed(&before, &after, claim, request, world.now);
                 *world.stored = Stored::Record(after);
                 Claimed::Granted
@@ -109,14 +113,56 @@ impl Model {
     pub(crate) fn delete(&self, world: &mut World) {
         world.left.deletions -= 1;
         *world.stored = Stored::Absent;
-        world.ghosts.deletions += 1;
-        world.ghosts.quiet_until = world.now + self.setup.quiet;
-        world.ghosts.void_until = world.now + self.setup.rules.ttl / self.setup.scale;
+        self.reset(world);
+    }
+
+    pub(crate) fn back_up(&self, world: &mut World) {
+        world.left.backups -= 1;
+        world.backup = Some(world.stored.clone());
+    }
+
+    /// The whole record as it was, whoever has written it since. A failover that lost writes does the same.
+    pub(crate) fn restore(&self, world: &mut World) {
+        let Some(backup) = world.backup.take() else { return };
+        world.left.restores -= 1;
+        world.stored = backup;
+        self.reset(world);
+    }
+
+    fn reset(&self, world: &mut World) {
+        let term = if self.setup.voids_a_term { self.setup.rules.ttl / self.setup.scale } else { 0 };
+        let grants = [0, 1].map(|c| world.clients[c].grants);
+        let drawn = (0..2).flat_map(|c| (0..grants[c]).map(move |after| drawn(c, after)));
+        world.ghosts.reset(drawn, world.now + term, world.now + self.setup.quiet);
+    }
+
+    pub(crate) fn was_restored(&self, world: &World) -> bool {
+        world.left.restores < self.setup.left.restores
+    }
+
+    fn see_after_restore(&self, world: &World, before: &Stored, claim: &Claim) {
+        let Stored::Record(record) = before else { return };
+        let after_all = world.ghosts.is_after_reset(claim.grant) && world.now >= world.ghosts.void_until;
+        if self.was_restored(world) && after_all && claim.token > world.ghosts.highest {
+            let witness =
+                if record.grant.is_some() { Witness::TakenAfterRestore } else { Witness::GrantedAfterRestore };
+            self.see_if(record.token < world.ghosts.highest, witness);
+        }
     }
 }
 
 fn claims_a_hand_over(claim: &Claim) -> bool {
     matches!(claim.expect, leasehold::Expect::Handed(_))
+}
+
+/// Whether tokens alone would have let this claim in.
+fn is_overtaken(stored: &Stored, claim: &Claim) -> bool {
+    matches!(stored, Stored::Record(record) if record.grant.is_none() && record.token < claim.token)
+}
+
+/// Here any payload says no.
+pub(crate) fn says_no(view: &View) -> bool {
+    view.record.as_ref().is_some_and(|record| record.data.is_some())
 }
 
 fn is_closed(stored: &Stored) -> bool {

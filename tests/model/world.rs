@@ -26,6 +26,8 @@ pub(crate) struct World {
     pub(crate) network: Vec<Shared<Request>>,
     /// A hand-over that can be resumed: grant and token.
     pub(crate) handed: Option<(Grant, u64)>,
+    /// The record as it was, for an operator to put back.
+    pub(crate) backup: Option<Shared<Stored>>,
     /// How many more faults and acts of operators there may be.
     pub(crate) left: Left,
     pub(crate) ghosts: Ghosts,
@@ -59,8 +61,10 @@ impl<T: Clone> DerefMut for Shared<T> {
 pub(crate) struct Client {
     /// What a freeze of all its clocks has cost.
     pub(crate) lag: u64,
-    /// How far its wall clock is ahead.
-    pub(crate) jump: u64,
+    /// How far its clocks are ahead of what they would be at its own rate.
+    pub(crate) drift: i64,
+    /// How far its wall clock is ahead of the others.
+    pub(crate) jump: i64,
     pub(crate) time: StoreTime,
     /// Acquires that it may still begin.
     pub(crate) attempts: u8,
@@ -79,8 +83,19 @@ pub(crate) struct Acquiring {
     pub(crate) machine: Acquire,
     pub(crate) stage: Stage,
     pub(crate) call: Option<Call>,
-    /// The grant of the claim that was sent last, and how it was justified.
-    pub(crate) pending: Option<(Grant, How)>,
+    /// The claim that was sent last.
+    pub(crate) pending: Option<Pending>,
+    /// What it has seen last, where a payload may say no.
+    pub(crate) seen: Option<Box<View>>,
+}
+
+/// A claim that is out. A ghost: the machine knows this on its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pending {
+    pub(crate) grant: Grant,
+    pub(crate) how: How,
+    /// When it was decided on, by the client's clocks.
+    pub(crate) since: Stamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -88,6 +103,8 @@ pub(crate) enum Stage {
     /// The claim is decided and has not left yet.
     Ready(Box<Claim>),
     Waiting,
+    /// For a record that a claim can name.
+    Making,
     /// Until this moment of the client's clocks.
     Paused(u64),
 }
@@ -110,6 +127,8 @@ pub(crate) struct Holding {
     pub(crate) payload: u8,
     /// A ghost: it has been over once.
     pub(crate) lost: bool,
+    /// A ghost: what its term counts from.
+    pub(crate) since: Stamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -162,8 +181,6 @@ pub(crate) struct Request {
     pub(crate) body: Body,
     /// A copy that the network has made.
     pub(crate) repeated: bool,
-    /// How often the record had been deleted when it left.
-    pub(crate) epoch: u8,
     /// When the first copy of its body left, in true time.
     pub(crate) first: u64,
 }
@@ -180,6 +197,8 @@ pub(crate) enum Body {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Tick,
+    /// A tick in which the clients' clocks have these rates.
+    TickAt([u64; 2]),
     Begin(usize),
     Resume(usize),
     SendClaim(usize),
@@ -208,10 +227,12 @@ pub(crate) enum Action {
     Force,
     Ask,
     Delete,
+    Backup,
+    Restore,
     /// All clocks of a client stand still for a while.
     Freeze(usize),
-    /// Its wall clock jumps forward, or back again.
-    Jump(usize),
+    /// Its wall clock jumps, forward or back.
+    Jump(usize, i64),
     /// A holder, or one who was, writes to the fenced resource.
     Write(usize),
 }

@@ -213,3 +213,29 @@ async fn a_claim_that_is_slow_does_not_begin_a_tick_that_was_begun_and_ended_mea
         assert_eq!(looks.await.unwrap(), None, "the same tick again, with seed {seed}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_first_tick_of_a_name_is_begun_once_although_there_is_no_record_that_a_claim_could_name() {
+    for seed in 0..20 {
+        let clock = TestClock::new();
+        let store = Scripted::new(MemoryStore::like_a_table(clock.another(99)), clock.clone());
+        let node = |node: u64| {
+            let clock = clock.another(seed * 2 + node);
+            let leases = leasehold::Leases::builder(store.clone()).clock(clock).build().unwrap();
+            Schedule::new(&leases, "report", HOUR).unwrap().at_least(Duration::ZERO)
+        };
+        let (quick, slow) = (node(0), node(1));
+        store.on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(500)));
+        let other = tokio::spawn(async move { begins(&slow).await });
+        sleep(Duration::from_millis(10)).await;
+        let begun = usize::from(begins(&quick).await) + usize::from(other.await.unwrap());
+        assert_eq!(begun, 1, "the same tick, with seed {seed}");
+    }
+}
+
+/// Whether it has had a turn; that has ended then.
+async fn begins(schedule: &Schedule) -> bool {
+    let Some(turn) = schedule.try_turn().await.unwrap() else { return false };
+    run(turn).await;
+    true
+}
