@@ -52,6 +52,10 @@ pub enum Broken {
     MajorityCleanUpWhileHeld,
     MajorityCountsOverCalls,
     MajorityRenewalOnMinority,
+    MajorityVoteOnMinority,
+    MajorityPayloadUntilAccepted,
+    MajorityWatchedFromTheRequest,
+    MajorityHintNotCompared,
 }
 
 impl Broken {
@@ -74,7 +78,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 8] = [
+    pub const MAJORITY: [Broken; 12] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -83,6 +87,10 @@ impl Broken {
         Self::MajorityCleanUpWhileHeld,
         Self::MajorityCountsOverCalls,
         Self::MajorityRenewalOnMinority,
+        Self::MajorityVoteOnMinority,
+        Self::MajorityPayloadUntilAccepted,
+        Self::MajorityWatchedFromTheRequest,
+        Self::MajorityHintNotCompared,
     ];
 
     /// All others.
