@@ -9,7 +9,7 @@ mod ground;
 
 use leasehold::protocol::broken::Broken;
 use leasehold::protocol::broken::switch::Guard;
-use leasehold::{Claim, Claimed, Expect, Grant, Renewed, Store};
+use leasehold::{Claim, Claimed, Expect, Grant, Renewed, Revoke, Store};
 
 use crate::ground::{Fault, Ground, Verb, release, renewal, settle};
 
@@ -70,6 +70,15 @@ async fn closes_on_answers() -> bool {
     store.vacate(&leasehold::Vacate { close, ..release(&claim) }).await.is_ok()
 }
 
+/// Whether a revocation that one of three accepts counts.
+async fn revokes_on_a_minority() -> bool {
+    let (ground, (store, claim)) = held().await;
+    ground.members[0].on(Verb::Revoke).fault(Fault::LoseRequest);
+    ground.members[1].on(Verb::Revoke).fault(Fault::LoseRequest);
+    let (name, fresh) = (claim.name.clone(), Grant::from_bits(8));
+    store.revoke(&Revoke { name, token: claim.token, fresh, force: false }).await.is_ok()
+}
+
 async fn held() -> (Ground, (leasehold::majority::MajorityStore, Claim)) {
     let ground = Ground::new().await;
     let (store, claim) = (ground.store(1), ground.claim(5, Expect::Vacant));
@@ -100,5 +109,6 @@ controls! {
     acceptances_of_different_calls_are_noticed: MajorityCountsOverCalls, counts_over_calls;
     a_clean_up_while_held_is_noticed: MajorityCleanUpWhileHeld, cleans_up_while_held;
     a_resume_without_the_gate_is_noticed: MajorityResumeWithoutGate, resumes_without_the_gate;
+    a_revocation_on_a_minority_is_noticed: MajorityVoteOnMinority, revokes_on_a_minority;
     a_closing_on_answers_is_noticed: MajorityClosingOkOnAnswers, closes_on_answers;
 }

@@ -59,6 +59,10 @@ pub enum Broken {
     WatchWithoutRho,
     LookIsNotNamed,
     LookNeedsNoRecord,
+    MajorityVoteOnMinority,
+    MajorityPayloadUntilAccepted,
+    MajorityWatchedFromTheRequest,
+    MajorityHintNotCompared,
 }
 
 impl Broken {
@@ -81,7 +85,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 8] = [
+    pub const MAJORITY: [Broken; 12] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -90,6 +94,10 @@ impl Broken {
         Self::MajorityCleanUpWhileHeld,
         Self::MajorityCountsOverCalls,
         Self::MajorityRenewalOnMinority,
+        Self::MajorityVoteOnMinority,
+        Self::MajorityPayloadUntilAccepted,
+        Self::MajorityWatchedFromTheRequest,
+        Self::MajorityHintNotCompared,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.

@@ -205,7 +205,7 @@ impl Hold {
         let again = Broken::RenewalBodySentAgain.on() && self.failures > 0 && self.version > 1;
         self.version = self.version.saturating_add(u64::from(!again));
         let expires_at = expires_at(now, time, rules);
-        let with_data = rules.data_in_every_renewal || self.has_new_data();
+        let with_data = self.data.is_carried(rules.data_in_every_renewal);
         self.under_way = Some(Sent {
             version: self.version,
             at: *now,

@@ -1,5 +1,7 @@
 //! Which payload of a grant is stored, which is on its way, and which the store will never take.
 
+use super::broken::Broken;
+
 /// The payloads of one grant, by their numbers in the order in which the caller has set them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Payload {
@@ -13,6 +15,11 @@ impl Payload {
     pub fn set(&mut self) -> u32 {
         self.newest += 1;
         self.newest
+    }
+
+    /// Whether the next body carries one; `always`: members of a majority may have missed what others have accepted.
+    pub fn is_carried(&self, always: bool) -> bool {
+        (always && !Broken::MajorityPayloadUntilAccepted.on()) || self.is_new()
     }
 
     /// The number of the payload that a body carries, or of the one that it leaves as it is.

@@ -2,6 +2,8 @@
 
 use leasehold::Grant;
 
+use crate::world::Shown;
+
 /// What must never happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -13,6 +15,10 @@ pub(crate) enum Harm {
     WritesAfterwards,
     NotRecorded,
     NoOutcome,
+    Revived,
+    PayloadGone,
+    TakesUnseen,
+    OpensEarly,
 }
 
 impl Harm {
@@ -21,14 +27,18 @@ impl Harm {
             Self::TokenTwice => "I1 a token is granted at most once",
             Self::TokensFall => "I2 tokens rise in real time",
             Self::TwoHolders => "I3 at most one valid holder at any instant",
-            Self::NotCarried => "I4 while a holder believes, a majority carries its grant",
+            Self::NotCarried => "I4 while a holder believes, a majority carries its grant, or its token revoked",
             Self::WritesAfterwards => "I9, I10 a grant whose end a member has answered writes nothing there afterwards",
             Self::NotRecorded => "a closing is reported only if a majority has recorded it",
             Self::NoOutcome => "an outcome is shown only if a majority has recorded it",
+            Self::Revived => "I6 no renewal counts after a loss, or after a revocation was reported",
+            Self::PayloadGone => "whoever sees a grant sees its newest payload that was answered",
+            Self::TakesUnseen => "nobody is taken over of whom the taker has seen nothing, nor an older payload",
+            Self::OpensEarly => "what was reported closed is granted to nobody before its time",
         }
     }
 
-    pub(crate) fn bit(self) -> u8 {
+    pub(crate) fn bit(self) -> u16 {
         1 << self as u8
     }
 }
@@ -37,7 +47,7 @@ impl Harm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Ghosts {
     /// Bits of what has happened.
-    pub(crate) harm: u8,
+    pub(crate) harm: u16,
     /// Bits of the tokens that were granted.
     tokens: u32,
     /// By grant: bits of the members that have answered its end, and of those that have recorded its closing.
@@ -45,6 +55,12 @@ pub(crate) struct Ghosts {
     recorded: [u8; 8],
     /// The token of each grant.
     token_of: [u8; 8],
+    /// By grant: its newest payload that was answered.
+    pub(crate) answered: [u8; 8],
+    /// By grant: when what it has closed opens, as long as it is closed.
+    opens: [u64; 8],
+    /// Bits of the tokens whose revocation was reported.
+    revoked: u32,
 }
 
 impl Ghosts {
@@ -59,10 +75,11 @@ impl Ghosts {
         u64::from(31u32.saturating_sub(self.tokens.leading_zeros()))
     }
 
-    pub(crate) fn granted(&mut self, grant: Grant, token: u64, highest_at_begin: u64) {
+    pub(crate) fn granted(&mut self, grant: Grant, token: u64, highest_at_begin: u64, now: u64) {
         let bit = 1u32 << token;
         self.flag(Harm::TokenTwice, self.tokens & bit != 0);
         self.flag(Harm::TokensFall, token <= highest_at_begin);
+        self.flag(Harm::OpensEarly, self.opens.iter().any(|opens| *opens > now));
         self.tokens |= bit;
         self.token_of[index(grant)] = token as u8;
     }
@@ -81,9 +98,52 @@ impl Ghosts {
         self.flag(Harm::WritesAfterwards, self.ended[index(grant)] & 1 << member != 0);
     }
 
-    /// A closing was reported as done.
-    pub(crate) fn reported(&mut self, grant: Grant) {
+    /// A closing was reported as done, until then.
+    pub(crate) fn reported(&mut self, grant: Grant, opens: u64) {
         self.flag(Harm::NotRecorded, self.recorded[index(grant)].count_ones() < 2);
+        self.opens[index(grant)] = opens;
+    }
+
+    /// Whether a majority has recorded a closing with this token.
+    pub(crate) fn was_recorded(&self, token: u64) -> bool {
+        let of = |grant: &usize| u64::from(self.token_of[*grant]) == token;
+        token > 0 && (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= 2)
+    }
+
+    /// What was closed until then is not closed any more.
+    pub(crate) fn open(&mut self, now: u64) {
+        self.opens.iter_mut().filter(|opens| **opens <= now).for_each(|opens| *opens = 0);
+    }
+
+    /// A takeover was granted of what its client has seen.
+    pub(crate) fn takes_over(&mut self, from: Shown, granted: u64) {
+        let before = self.tokens & !(1u32 << granted);
+        let newest = u64::from(31u32.saturating_sub(before.leading_zeros()));
+        let answered =
+            (0..8).filter(|grant| u64::from(self.token_of[*grant]) == newest).map(|grant| self.answered[grant]);
+        let payload = answered.max().unwrap_or(0);
+        let changed = newest == from.token && from.payload < payload;
+        self.flag(Harm::TakesUnseen, newest > from.highest || changed);
+    }
+
+    /// A payload was answered.
+    pub(crate) fn answered(&mut self, grant: Grant, payload: u32) {
+        let answered = &mut self.answered[index(grant)];
+        *answered = (*answered).max(payload as u8);
+    }
+
+    /// Somebody was shown a payload of a grant; `answered` are those when it began to look.
+    pub(crate) fn saw(&mut self, grant: Grant, payload: u8, answered: &[u8; 8]) {
+        self.flag(Harm::PayloadGone, payload < answered[index(grant)]);
+    }
+
+    pub(crate) fn revoked(&mut self, token: u64) {
+        self.revoked |= 1 << token;
+    }
+
+    /// Whether a revocation of it was reported.
+    pub(crate) fn is_revoked(&self, token: u64) -> bool {
+        self.revoked & 1 << token != 0
     }
 
     /// Somebody was shown the outcome of the grant with this token.

@@ -4,8 +4,11 @@
 
 mod explored;
 mod ghosts;
+mod look;
 mod members;
+mod operator;
 mod refuted;
+mod renewals;
 mod steps;
 mod world;
 
@@ -15,7 +18,7 @@ use leasehold::Name;
 use stateright::Property;
 
 use self::ghosts::Harm;
-use self::world::{Action, Client, Setup, Stage, World};
+use self::world::{Action, Client, MEMBERS, Setup, Stage, World};
 
 /// One configuration, explored.
 #[derive(Debug)]
@@ -37,10 +40,17 @@ pub(crate) enum Witness {
     RenewedByOneThatWasJoinedAgain,
     Closed,
     Resumed,
+    GrantedAfterAWriteBetweenReads,
+    Revoked,
+    LostByRevocation,
+    TakenOverAfterARevocation,
+    SetData,
+    PayloadTakenOver,
+    Opened,
 }
 
 impl Witness {
-    pub(crate) const ALL: [Witness; 7] = [
+    pub(crate) const ALL: [Witness; 14] = [
         Self::Granted,
         Self::TakenOver,
         Self::GivenBack,
@@ -48,6 +58,13 @@ impl Witness {
         Self::RenewedByOneThatWasJoinedAgain,
         Self::Closed,
         Self::Resumed,
+        Self::GrantedAfterAWriteBetweenReads,
+        Self::Revoked,
+        Self::LostByRevocation,
+        Self::TakenOverAfterARevocation,
+        Self::SetData,
+        Self::PayloadTakenOver,
+        Self::Opened,
     ];
 }
 
@@ -68,13 +85,24 @@ impl Model {
         let client = &world.clients[c];
         let left = &world.left;
         match &client.stage {
-            Stage::Idle if client.attempts > 0 && (c == 0 || world.now >= self.setup.rival_from) => {
+            Stage::Idle if self.may_look(world, c) => {
                 actions.push(Action::Look(c));
             }
+            Stage::Decided(_) => actions.push(Action::Look(c)),
+            Stage::Looking(looking) => {
+                let unread: Vec<usize> = (0..MEMBERS).filter(|member| looking.read[*member].is_none()).collect();
+                for member in unread.iter().copied() {
+                    actions.push(Action::Read { client: c, member, late: false });
+                    if unread.len() > 1 {
+                        actions.push(Action::Read { client: c, member, late: true });
+                    }
+                }
+            }
             Stage::Holding(holding) => {
-                let free = holding.renewal.is_none() || left.give_ups > 0;
+                let free = !holding.waits() || left.give_ups > 0;
                 if holding.renewals > 0 && free && self.believes(world, c) {
                     actions.push(Action::Renew(c));
+                    actions.extend((holding.payloads > 0).then_some(Action::SetData(c)));
                 }
                 if self.believes(world, c) {
                     actions.extend(self.setup.release.then_some(Action::End(c, false)));
@@ -95,6 +123,14 @@ impl Model {
         }
     }
 
+    fn may_look(&self, world: &World, c: usize) -> bool {
+        match c {
+            1 if world.now < self.setup.rival_from => false,
+            1 if self.setup.reader => world.ghosts.highest() > 0,
+            _ => world.clients[c].attempts > 0,
+        }
+    }
+
     fn take(&self, world: &mut World, action: Action) {
         match action {
             Action::Tick => world.now += 1,
@@ -104,7 +140,10 @@ impl Model {
                 let handed = world.handed;
                 self.look(world, c, handed);
             }
+            Action::Read { client, member, late } => self.read(world, client, member, late),
             Action::Renew(c) => self.renew(world, c),
+            Action::SetData(c) => self.set_data(world, c),
+            Action::Revoke => self.revoke(world),
             Action::End(c, closing) => self.end(world, c, closing),
             Action::HandOver(c) => self.hand_over(world, c),
             Action::GiveUp(c) => self.give_up(world, c),
@@ -136,6 +175,9 @@ impl stateright::Model for Model {
         for c in 0..world.clients.len() {
             self.client_actions(world, c, actions);
         }
+        if world.left.revocations > 0 && world.ghosts.highest() > 0 {
+            actions.push(Action::Revoke);
+        }
         for (request, one) in world.network.iter().enumerate() {
             let what = one.what();
             actions.push(Action::Deliver { request, what, lost: false, keep: false });
@@ -164,6 +206,18 @@ impl stateright::Model for Model {
                 })),*]
             };
         }
-        never!(TokenTwice, TokensFall, TwoHolders, NotCarried, WritesAfterwards, NotRecorded, NoOutcome)
+        never!(
+            TokenTwice,
+            TokensFall,
+            TwoHolders,
+            NotCarried,
+            WritesAfterwards,
+            NotRecorded,
+            NoOutcome,
+            Revived,
+            PayloadGone,
+            TakesUnseen,
+            OpensEarly
+        )
     }
 }

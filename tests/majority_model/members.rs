@@ -2,10 +2,10 @@
 
 use leasehold::protocol::majority::tally::Reply;
 use leasehold::protocol::record::{self, Outcome, Stored};
-use leasehold::{Claim, Renew, Vacate, View};
+use leasehold::{Claim, Record, Renew, Vacate, View};
 
 use crate::Model;
-use crate::world::{Body, Request, Stage, World};
+use crate::world::{Body, Client, OPERATOR, Request, Stage, World};
 
 /// What a member answers.
 pub(crate) enum Answer {
@@ -28,10 +28,18 @@ impl Model {
             Body::Claim(claim) | Body::Rejoin(claim) => self.on_claim(world, request.member, claim),
             Body::Renew(renew) => self.on_renew(world, request.member, renew),
             Body::Vacate(vacate) => self.on_vacate(world, request.member, vacate),
+            Body::Revoke(revoke) => self.on_revoke(world, request.member, revoke),
         };
-        if request.heard {
+        if request.heard && request.client == OPERATOR {
+            self.hear_of_revocation(world, request.member, answer);
+        } else if request.heard {
             self.hear(world, &request, answer);
         }
+    }
+
+    pub(crate) fn write(&self, world: &mut World, member: usize, after: Record) {
+        world.members[member] = Stored::Record(after);
+        world.clients.iter_mut().for_each(Client::sees_no_write);
     }
 
     fn on_claim(&self, world: &mut World, member: usize, claim: &Claim) -> Answer {
@@ -40,7 +48,7 @@ impl Model {
             Outcome::Already => Answer::Accepted,
             Outcome::Write(after) => {
                 world.ghosts.claimed(claim.grant, member);
-                world.members[member] = Stored::Record(after);
+                self.write(world, member, after);
                 Answer::Accepted
             }
         }
@@ -49,7 +57,7 @@ impl Model {
     fn on_renew(&self, world: &mut World, member: usize, renew: &Renew) -> Answer {
         match record::renew(&world.members[member], renew) {
             Outcome::Write(after) => {
-                world.members[member] = Stored::Record(after);
+                self.write(world, member, after);
                 Answer::Accepted
             }
             _ => Answer::Refused(world.members[member].view()),
@@ -62,7 +70,7 @@ impl Model {
                 if vacate.close.is_some() {
                     world.ghosts.recorded(vacate.grant, member);
                 }
-                world.members[member] = Stored::Record(after);
+                self.write(world, member, after);
                 Answer::Accepted
             }
             _ => Answer::Refused(world.members[member].view()),
@@ -104,8 +112,8 @@ impl Model {
             (Stage::Holding(_), Body::Renew(_)) => self.hear_renewal(world, *c, *member, answer),
             (Stage::Holding(holding), Body::Rejoin(_)) if accepted => {
                 holding.joined = true;
-                if let Some((renewal, _)) = &mut holding.renewal {
-                    renewal.rejoined(*member);
+                if let Some(of_now) = &mut holding.call {
+                    of_now.renewal.rejoined(*member);
                     self.count_renewal(world, *c);
                 }
             }

@@ -6,7 +6,7 @@ use leasehold::protocol::broken::Broken;
 use stateright::{Checker, HasDiscoveries, Model as _};
 
 use crate::Model;
-use crate::explored::print_trace;
+use crate::explored::{closed, closed_and_burnt, members_read, payloads_read, print_trace, revocation, two_looks};
 use crate::ghosts::Harm;
 use crate::world::{Left, Setup};
 
@@ -24,7 +24,7 @@ pub(crate) struct Refutation {
 fn every_broken_rule_of_a_majority_is_refuted() {
     let refutations = refutations();
     let listed: Vec<Broken> = refutations.iter().map(|refutation| refutation.broken).collect();
-    assert_eq!(listed, Broken::MAJORITY, "each broken rule has one refutation, in their order");
+    assert!(listed.starts_with(&Broken::MAJORITY), "each broken rule has one refutation, in their order");
     println!("\n| broken rule | harm | steps | states |\n|---|---|---|---|");
     let survivors: Vec<Broken> = refutations.into_iter().filter_map(Refutation::survives).collect();
     assert!(survivors.is_empty(), "not refuted: {survivors:?}");
@@ -60,6 +60,15 @@ pub(crate) fn refutations() -> Vec<Refutation> {
         of(B::MajorityCleanUpWhileHeld, H::TwoHolders, late_rival(1, 0)),
         of(B::MajorityCountsOverCalls, H::TwoHolders, late_rival(2, 1)),
         of(B::MajorityRenewalOnMinority, H::TwoHolders, late_rival(1, 0)),
+        of(B::MajorityVoteOnMinority, H::Revived, revocation()),
+        of(B::MajorityPayloadUntilAccepted, H::PayloadGone, payloads_read()),
+        of(B::MajorityWatchedFromTheRequest, H::TwoHolders, members_read().with(|s| s.left.give_ups = 0)),
+        of(B::MajorityHintNotCompared, H::TakesUnseen, two_looks()),
+        // Rules of a single record, by what a majority makes of them.
+        of(B::RenewalUnconditional, H::Revived, revocation()),
+        of(B::RenewalWithoutVersionOrder, H::PayloadGone, payloads_read()),
+        of(B::TakerOneTickEarly, H::OpensEarly, closed()),
+        of(B::BurnClearsClosed, H::OpensEarly, closed_and_burnt()),
     ]
 }
 

@@ -1,23 +1,20 @@
 //! What the clients do: the real code decides.
 
 use leasehold::protocol::majority::ending::{Ended, Ending, Kind};
-use leasehold::protocol::majority::plan::{Plan, Proposed, highest, plan};
-use leasehold::protocol::majority::renewal::{Renewal, Renewed};
-use leasehold::protocol::majority::shown::merged;
-use leasehold::protocol::majority::tally::{Count, Reply, Tally};
-use leasehold::protocol::majority::trail::Trail;
-use leasehold::protocol::majority::{Seen, quorum};
+use leasehold::protocol::majority::quorum;
+use leasehold::protocol::majority::tally::{Count, Reply};
+use leasehold::protocol::payload::Payload;
 use leasehold::protocol::rules::{Clocks, Ratio};
 use leasehold::protocol::store_time::StoreTime;
-use leasehold::{Claim, Close, Expect, Grant, Renew, Sample, Stamp, Standing, Vacate};
+use leasehold::{Claim, Close, Expect, Grant, Sample, Stamp, Vacate, View};
 
 use crate::ghosts::Harm;
-use crate::members::Answer;
-use crate::world::{Body, Claiming, Client, Closing, Holding, MEMBERS, Mine, Request, Stage, World};
+use crate::renewals::is_revoked;
+use crate::world::{Body, Claiming, Closing, Holding, MEMBERS, Mine, Request, Shown, Stage, World};
 use crate::{Model, Witness};
 
 /// Clocks that run alike; what is watched is watched for exactly its term.
-const CLOCKS: Clocks = Clocks {
+pub(crate) const CLOCKS: Clocks = Clocks {
     rho: Ratio { num: 0, den: 1 },
     kappa: 0,
     date_grain: 1,
@@ -37,63 +34,16 @@ impl Model {
     }
 
     pub(crate) fn judge(&self, world: &mut World) {
+        world.ghosts.open(world.now);
         let believe = [self.believes(world, 0), self.believes(world, 1)];
         world.ghosts.flag(Harm::TwoHolders, believe[0] && believe[1]);
         for c in (0..2).filter(|c| believe[*c]) {
             let Stage::Holding(holding) = &world.clients[c].stage else { continue };
             let grant = Some(holding.mine.grant);
-            let carried = world.members.iter().filter(|stored| stored.view().grant() == grant).count();
+            let carries = |view: &View| view.grant() == grant || view.token() == holding.mine.token && is_revoked(view);
+            let carried = world.members.iter().filter(|stored| carries(&stored.view())).count();
             world.ghosts.flag(Harm::NotCarried, carried < quorum(MEMBERS));
         }
-    }
-
-    /// Reads all members at one instant and claims, if a majority looks as it has to.
-    pub(crate) fn look(&self, world: &mut World, c: usize, handed: Option<(Grant, u64)>) {
-        let now = at(world.now);
-        let client = &mut world.clients[c];
-        let seen: Vec<_> = (0..MEMBERS)
-            .map(|member| {
-                let view = world.members[member].view();
-                let judgement = client.observers[member].judge(&view, &now, self.time(&now).as_ref(), &CLOCKS);
-                Some(Seen { view, judgement })
-            })
-            .collect();
-        let shown = merged(&seen);
-        if let Some(closed) = shown.record.as_ref().and_then(|record| record.closed) {
-            world.ghosts.shown(closed.by);
-        }
-        let expect = match (handed, shown.standing) {
-            (Some((grant, _)), _) => Expect::Handed(grant),
-            (None, Standing::Vacant) => Expect::Vacant,
-            (None, Standing::Expired(version)) => Expect::Expired(version),
-            _ => return,
-        };
-        let grant = Grant::from_bits((c * 4 + usize::from(client.grants)) as u128);
-        let known = highest(&seen).max(client.proposed).max(handed.map_or(0, |(_, token)| token));
-        let token = known + 1;
-        let Plan::Propose(proposed) = plan(&expect, token, grant, &seen) else { return };
-        (client.grants, client.proposed) = (client.grants + 1, token);
-        client.attempts = client.attempts.saturating_sub(u8::from(handed.is_none()));
-        client.call += 1;
-        let (mut trail, mut tally) = (Trail::new(MEMBERS), Tally::new(MEMBERS));
-        let call = client.call;
-        for (member, proposed) in proposed.into_iter().enumerate() {
-            if let Proposed::Claim(expect) = proposed
-                && trail.send_claim(member)
-            {
-                tally.hear(member, Reply::Waiting);
-                let body = Body::Claim(self.claim(token, grant, expect, world.now));
-                world.network.push(Request { client: c, member, call, heard: true, body });
-            }
-        }
-        let (mine, begun, highest) = (Mine { grant, token, trail }, world.now, world.ghosts.highest());
-        let takes = match expect {
-            Expect::Vacant => Witness::Granted,
-            Expect::Expired(_) => Witness::TakenOver,
-            Expect::Handed(_) => Witness::Resumed,
-        };
-        world.clients[c].stage = Stage::Claiming(Claiming { mine, begun, highest, takes, tally });
-        self.count_claim(world, c);
     }
 
     pub(crate) fn count_claim(&self, world: &mut World, c: usize) {
@@ -108,10 +58,11 @@ impl Model {
 
     fn granted(&self, world: &mut World, c: usize) {
         let Stage::Claiming(claiming) = &world.clients[c].stage else { return };
-        let Claiming { mut mine, begun, highest, takes, .. } = claiming.clone();
+        let Claiming { mut mine, begun, highest, takes, from, written, .. } = claiming.clone();
         self.see(takes);
         mine.trail.grant();
-        world.ghosts.granted(mine.grant, mine.token, highest);
+        world.ghosts.granted(mine.grant, mine.token, highest, world.now);
+        self.see_what_is_taken(world, takes, from, written, mine.token);
         let renewals = self.setup.renewals;
         let clean_up = mine.trail.clean_up_after_grant();
         let burn = self.vacate(&mine, true, None);
@@ -120,7 +71,9 @@ impl Model {
             since: begun,
             version: 1,
             renewals,
-            renewal: None,
+            payloads: self.setup.payloads,
+            payload: Payload::default(),
+            call: None,
             joined: false,
             lost: false,
         });
@@ -139,7 +92,27 @@ impl Model {
         let to = mine.trail.burn();
         let kind = Kind::CleanUp(mine.token);
         let body = self.vacate(&mine, true, None);
-        self.send_end(world, c, mine, kind, to, body, false);
+        self.send_end(world, c, mine, kind, to, body, None);
+    }
+
+    /// What the new holder has seen of the grant that it takes over.
+    fn see_what_is_taken(&self, world: &mut World, takes: Witness, from: Shown, written: bool, token: u64) {
+        if written {
+            self.see(Witness::GrantedAfterAWriteBetweenReads);
+        }
+        if takes != Witness::TakenOver {
+            return;
+        }
+        world.ghosts.takes_over(from, token);
+        if from.payload > 0 {
+            self.see(Witness::PayloadTakenOver);
+        }
+        if world.ghosts.is_revoked(from.token) {
+            self.see(Witness::TakenOverAfterARevocation);
+        }
+        if world.ghosts.was_recorded(from.token) {
+            self.see(Witness::Opened);
+        }
     }
 
     pub(crate) fn end(&self, world: &mut World, c: usize, closing: bool) {
@@ -147,23 +120,37 @@ impl Model {
         let mut mine = holding.mine.clone();
         if closing {
             let (to, burn) = mine.trail.close();
-            let body = self.vacate(&mine, burn, Some(Close { for_ms: 1, until_ms: None, data: None }));
+            let body = self.vacate(
+                &mine,
+                burn,
+                Some(Close { for_ms: self.setup.closed_for.unwrap_or(1), until_ms: None, data: None }),
+            );
             let kind = Kind::Close(mine.token);
-            self.send_end(world, c, mine, kind, to, body, true);
+            let opens = self.setup.closed_for.map_or(0, |closed_for| world.now + closed_for);
+            self.send_end(world, c, mine, kind, to, body, Some(opens));
         } else {
             let to = mine.trail.burn();
             let body = self.vacate(&mine, true, None);
-            self.send_end(world, c, mine, Kind::Release, to, body, false);
+            self.send_end(world, c, mine, Kind::Release, to, body, None);
         }
     }
 
     #[allow(clippy::too_many_arguments, reason = "what is sent, for what, to whom")]
-    fn send_end(&self, world: &mut World, c: usize, mine: Mine, kind: Kind, to: Vec<usize>, body: Body, closing: bool) {
+    fn send_end(
+        &self,
+        world: &mut World,
+        c: usize,
+        mine: Mine,
+        kind: Kind,
+        to: Vec<usize>,
+        body: Body,
+        opens: Option<u64>,
+    ) {
         let client = &mut world.clients[c];
         client.call += 1;
         let call = client.call;
         let ending = Ending::new(kind, MEMBERS, &to);
-        client.stage = Stage::Ending(Closing { mine, ending, closing });
+        client.stage = Stage::Ending(Closing { mine, ending, opens });
         let requests =
             to.into_iter().map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
         world.network.extend(requests);
@@ -171,85 +158,17 @@ impl Model {
     }
 
     pub(crate) fn count_end(&self, world: &mut World, c: usize) {
-        let Stage::Ending(Closing { mine, ending, closing }) = &world.clients[c].stage else { return };
-        let (grant, closing) = (mine.grant, *closing);
-        match ending.result() {
-            Ended::Open => return,
-            Ended::Accepted if closing => {
+        let Stage::Ending(Closing { mine, ending, opens }) = &world.clients[c].stage else { return };
+        let (grant, opens) = (mine.grant, *opens);
+        match (ending.result(), opens) {
+            (Ended::Open, _) => return,
+            (Ended::Accepted, Some(opens)) => {
                 self.see(Witness::Closed);
-                world.ghosts.reported(grant);
+                world.ghosts.reported(grant, opens);
             }
             _ => {}
         }
         world.clients[c].stage = Stage::Idle;
-    }
-
-    pub(crate) fn renew(&self, world: &mut World, c: usize) {
-        let (name, ttl_ms, now) = (self.name.clone(), self.setup.ttl, world.now);
-        let client = &mut world.clients[c];
-        let Stage::Holding(holding) = &mut client.stage else { return };
-        if holding.renewal.is_some() {
-            world.left.give_ups -= 1;
-        }
-        holding.renewals -= 1;
-        holding.version += 1;
-        client.call += 1;
-        let (call, Mine { grant, token, .. }) = (client.call, holding.mine.clone());
-        holding.renewal = Some((Renewal::new(token, grant, MEMBERS), now));
-        let version = holding.version;
-        let renew = Renew {
-            name,
-            token,
-            grant,
-            version,
-            ttl_ms,
-            expires_at_ms: self.end_of(now),
-            holder: None,
-            data: None,
-            set: None,
-        };
-        let body = Body::Renew(renew);
-        let requests = (0..MEMBERS).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
-        world.network.extend(requests);
-    }
-
-    pub(crate) fn hear_renewal(&self, world: &mut World, c: usize, member: usize, answer: Answer) {
-        let now = at(world.now);
-        let Client { stage: Stage::Holding(holding), observers, call, .. } = &mut world.clients[c] else { return };
-        let Some((renewal, _)) = &mut holding.renewal else { return };
-        match answer {
-            Answer::Accepted => renewal.accepted(member, &mut holding.mine.trail),
-            Answer::Refused(view) => {
-                renewal.refused(member, &view);
-                let judgement = observers[member].judge(&view, &now, self.time(&now).as_ref(), &CLOCKS);
-                let rejoin = renewal.rejoin(member, &Seen { view, judgement }, &holding.mine.trail);
-                if let Some(expect) = rejoin.filter(|_| holding.mine.trail.send_claim(member)) {
-                    let body = Body::Rejoin(self.claim(holding.mine.token, holding.mine.grant, expect, world.now));
-                    world.network.push(Request { client: c, member, call: *call, heard: true, body });
-                }
-            }
-        }
-        self.count_renewal(world, c);
-    }
-
-    pub(crate) fn count_renewal(&self, world: &mut World, c: usize) {
-        let believes = self.believes(world, c);
-        let Stage::Holding(holding) = &mut world.clients[c].stage else { return };
-        let Some((renewal, since)) = &holding.renewal else { return };
-        match renewal.result(&holding.mine.trail) {
-            Renewed::Accepted if believes => {
-                self.see(if holding.joined { Witness::RenewedByOneThatWasJoinedAgain } else { Witness::Renewed });
-                holding.since = *since;
-                holding.renewal = None;
-            }
-            Renewed::Lost(_) => {
-                holding.lost = true;
-                holding.renewal = None;
-            }
-            Renewed::Open => {}
-            // A rejoin under way is heard of still.
-            _ => {}
-        }
     }
 
     pub(crate) fn hand_over(&self, world: &mut World, c: usize) {
@@ -262,14 +181,15 @@ impl Model {
     pub(crate) fn give_up(&self, world: &mut World, c: usize) {
         world.left.give_ups -= 1;
         match &mut world.clients[c].stage {
-            Stage::Idle => {}
+            Stage::Idle | Stage::Decided(_) => {}
+            Stage::Looking(_) => self.looked(world, c),
             Stage::Claiming(claiming) => {
                 for member in (0..MEMBERS).filter(|m| claiming.tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>() {
                     claiming.tally.hear(member, Reply::Unknown);
                 }
                 self.count_claim(world, c);
             }
-            Stage::Holding(holding) => holding.renewal = None,
+            Stage::Holding(holding) => holding.call = None,
             Stage::Ending(closing) => {
                 for member in (0..MEMBERS).filter(|m| closing.ending.waits_for(*m)).collect::<Vec<_>>() {
                     closing.ending.unknown(member);
@@ -280,17 +200,17 @@ impl Model {
     }
 
     /// What is known of the members' clocks, where that is believed.
-    fn time(&self, now: &Stamp) -> Option<StoreTime> {
+    pub(crate) fn time(&self, now: &Stamp) -> Option<StoreTime> {
         let mut time = StoreTime::default();
         time.learn(Sample { date: now.real, sent: *now, received: *now }, now, &CLOCKS);
         self.setup.dated.then_some(time)
     }
 
-    fn end_of(&self, now: u64) -> Option<u64> {
+    pub(crate) fn end_of(&self, now: u64) -> Option<u64> {
         self.setup.dated.then_some(now + self.setup.ttl)
     }
 
-    fn claim(&self, token: u64, grant: Grant, expect: Expect, now: u64) -> Claim {
+    pub(crate) fn claim(&self, token: u64, grant: Grant, expect: Expect, now: u64) -> Claim {
         let (name, ttl_ms, expires_at_ms) = (self.name.clone(), self.setup.ttl, self.end_of(now));
         Claim { name, token, grant, ttl_ms, expires_at_ms, holder: None, data: None, set: None, expect }
     }
@@ -301,6 +221,6 @@ impl Model {
     }
 }
 
-fn at(now: u64) -> Stamp {
+pub(crate) fn at(now: u64) -> Stamp {
     Stamp { boot: now, mono: now, raw: now, real: now }
 }

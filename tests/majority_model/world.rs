@@ -4,14 +4,20 @@ use leasehold::protocol::majority::ending::Ending;
 use leasehold::protocol::majority::renewal::Renewal;
 use leasehold::protocol::majority::tally::Tally;
 use leasehold::protocol::majority::trail::Trail;
+use leasehold::protocol::majority::{Seen, quorum};
 use leasehold::protocol::observer::Observer;
+use leasehold::protocol::payload::Payload;
 use leasehold::protocol::record::Stored;
-use leasehold::{Claim, Expect, Grant, Renew, Vacate};
+use leasehold::{Claim, Data, Expect, Grant, Record, Renew, Revoke, Vacate, View};
 
 use crate::Witness;
 use crate::ghosts::Ghosts;
 
 pub(crate) const MEMBERS: usize = 3;
+/// Who revokes; it is none of the clients.
+pub(crate) const OPERATOR: usize = 2;
+/// The grant of somebody who was there before. No client has so many of its own.
+const PREDECESSOR: Grant = Grant::from_bits(7);
 
 /// A configuration: how much may happen.
 #[derive(Clone, Debug)]
@@ -21,14 +27,30 @@ pub(crate) struct Setup {
     pub(crate) ticks: u64,
     pub(crate) attempts: [u8; 2],
     pub(crate) renewals: u8,
+    /// So many of the renewals may bring a payload.
+    pub(crate) payloads: u8,
     pub(crate) release: bool,
     pub(crate) closing: bool,
+    /// For how long a closing keeps everybody out, where it is judged whether it does.
+    pub(crate) closed_for: Option<u64>,
+    /// Which clients read the members one by one, at different moments.
+    pub(crate) reads_apart: [bool; 2],
+    /// Whether the second client looks once more before it takes over what it has seen.
+    pub(crate) looks_twice: bool,
+    /// Whether all members carry the grant of somebody who is dead.
+    pub(crate) predecessor: bool,
+    /// Whether the second client looks only, as often as it likes, and never claims.
+    pub(crate) reader: bool,
+    /// By how much the tokens of each client are higher than they have to be, as by a floor.
+    pub(crate) ahead: [u64; 2],
     /// Whether the ends of terms are written and believed, on clocks of the members that are exact.
     pub(crate) dated: bool,
     /// The second client begins at this tick.
     pub(crate) rival_from: u64,
     /// Explored to this depth, breadth first; to its end where none is given.
     pub(crate) depth: Option<usize>,
+    /// What has to happen in it somewhere.
+    pub(crate) shows: &'static [Witness],
     pub(crate) left: Left,
 }
 
@@ -42,6 +64,7 @@ pub(crate) struct Left {
     pub(crate) crashes: u8,
     pub(crate) hand_overs: u8,
     pub(crate) resumes: u8,
+    pub(crate) revocations: u8,
 }
 
 impl Setup {
@@ -53,8 +76,16 @@ impl Setup {
             ticks: 3,
             attempts: [1, 1],
             renewals: 0,
+            payloads: 0,
             release: false,
             closing: false,
+            closed_for: None,
+            reads_apart: [false; 2],
+            looks_twice: false,
+            predecessor: false,
+            reader: false,
+            ahead: [0; 2],
+            shows: &[],
             dated: false,
             rival_from: 0,
             depth: None,
@@ -77,6 +108,8 @@ pub(crate) struct World {
     pub(crate) network: Vec<Request>,
     /// A hand-over that can be resumed: grant and token.
     pub(crate) handed: Option<(Grant, u64)>,
+    /// The token that is being revoked, and what the members have answered.
+    pub(crate) revocation: Option<(u64, Ending)>,
     pub(crate) left: Left,
     pub(crate) ghosts: Ghosts,
 }
@@ -97,9 +130,53 @@ pub(crate) struct Client {
 pub(crate) enum Stage {
     #[default]
     Idle,
+    Looking(Looking),
+    /// Between its two looks.
+    Decided(Decision),
     Claiming(Claiming),
     Holding(Holding),
     Ending(Closing),
+}
+
+/// A look at all members under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Looking {
+    pub(crate) begun: u64,
+    pub(crate) handed: Option<(Grant, u64)>,
+    /// What an earlier look has led to.
+    pub(crate) decided: Option<Decision>,
+    /// By member.
+    pub(crate) read: [Option<Read>; MEMBERS],
+    /// The payloads that were answered when it began.
+    pub(crate) answered: [u8; 8],
+    /// Whether a member was written between two reads.
+    pub(crate) written: bool,
+}
+
+/// What a member has shown.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Read {
+    Heard(Seen),
+    /// The answer comes as the last of its look.
+    OnItsWay(View),
+}
+
+/// What a look has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shown {
+    /// The highest token of any member.
+    pub(crate) highest: u64,
+    /// Token and payload of the record that a majority has.
+    pub(crate) token: u64,
+    pub(crate) payload: u8,
+}
+
+/// What a client has decided to claim.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Decision {
+    pub(crate) expect: Expect,
+    pub(crate) token: u64,
+    pub(crate) from: Shown,
 }
 
 /// A grant on its way, or held.
@@ -117,6 +194,9 @@ pub(crate) struct Claiming {
     /// The highest token that had been granted then.
     pub(crate) highest: u64,
     pub(crate) takes: Witness,
+    pub(crate) from: Shown,
+    /// Whether a member was written while it read them.
+    pub(crate) written: bool,
     pub(crate) tally: Tally,
 }
 
@@ -127,18 +207,35 @@ pub(crate) struct Holding {
     pub(crate) since: u64,
     pub(crate) version: u64,
     pub(crate) renewals: u8,
-    /// The renewal under way, and when its call began.
-    pub(crate) renewal: Option<(Renewal, u64)>,
+    pub(crate) payloads: u8,
+    pub(crate) payload: Payload,
+    /// The renewal under way.
+    pub(crate) call: Option<Call>,
     /// Whether a member was joined again.
     pub(crate) joined: bool,
     pub(crate) lost: bool,
+}
+
+/// One renewal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Call {
+    pub(crate) renewal: Renewal,
+    pub(crate) begun: u64,
+    /// The number of the payload that it leaves, and the payload that its body carries.
+    pub(crate) payload: u32,
+    pub(crate) data: Option<Data>,
+    /// Whether the grant had been reported as revoked when it began.
+    pub(crate) revoked: bool,
+    /// Whether a majority has accepted it, in time.
+    pub(crate) counted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Closing {
     pub(crate) mine: Mine,
     pub(crate) ending: Ending,
-    pub(crate) closing: bool,
+    /// When it opens again, if it closes and that is judged; else 0.
+    pub(crate) opens: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -157,6 +254,7 @@ pub(crate) enum Body {
     Rejoin(Claim),
     Renew(Renew),
     Vacate(Vacate),
+    Revoke(Revoke),
 }
 
 /// One step.
@@ -165,8 +263,18 @@ pub(crate) enum Action {
     Tick,
     /// Reads all members, and claims if a majority looks claimable.
     Look(usize),
+    /// Reads one member; its answer comes at once, or as the last of its look.
+    Read {
+        client: usize,
+        member: usize,
+        late: bool,
+    },
     Resume(usize),
     Renew(usize),
+    /// Renews with a new payload.
+    SetData(usize),
+    /// An operator revokes the newest grant.
+    Revoke,
     /// Releases; `true`: closing.
     End(usize, bool),
     HandOver(usize),
@@ -188,40 +296,69 @@ pub(crate) enum What {
     Rejoin(usize, usize),
     Renew(usize, usize),
     Vacate(usize, usize),
+    Revoke(usize, usize),
 }
 
 impl World {
     pub(crate) fn new(setup: &Setup) -> Self {
         let client = |c: usize| Client { attempts: setup.attempts[c], ..Client::default() };
+        let dead = || {
+            let mut record = Record::new();
+            (record.token, record.grant, record.version) = (1, Some(PREDECESSOR), Some(1));
+            (record.ttl_ms, record.expires_at_ms) = (Some(setup.ttl), Some(0));
+            Stored::Record(record)
+        };
+        let found = if setup.predecessor { dead() } else { Stored::Absent };
+        let mut ghosts = Ghosts::default();
+        if setup.predecessor {
+            ghosts.granted(PREDECESSOR, 1, 0, 0);
+        }
         Self {
             now: 0,
-            members: [Stored::Absent, Stored::Absent, Stored::Absent],
+            members: [found.clone(), found.clone(), found],
             clients: [client(0), client(1)],
             network: Vec::new(),
             handed: None,
+            revocation: None,
             left: setup.left,
-            ghosts: Ghosts::default(),
+            ghosts,
         }
     }
 }
 
 impl Client {
+    /// A member was written, which a look under way may see half of.
+    pub(crate) fn sees_no_write(&mut self) {
+        if let Stage::Looking(looking) = &mut self.stage {
+            looking.written |= looking.read.iter().any(Option::is_some);
+        }
+    }
+
     /// Whether it waits for an answer.
     pub(crate) fn waits(&self) -> bool {
         match &self.stage {
-            Stage::Idle => false,
+            Stage::Idle | Stage::Decided(_) => false,
+            // A majority is enough.
+            Stage::Looking(looking) => looking.read.iter().flatten().count() >= quorum(MEMBERS),
             Stage::Claiming(_) | Stage::Ending(_) => true,
-            Stage::Holding(holding) => holding.renewal.is_some(),
+            Stage::Holding(holding) => holding.waits(),
         }
     }
 
     pub(crate) fn mine(&mut self) -> Option<&mut Mine> {
         match &mut self.stage {
-            Stage::Idle => None,
+            Stage::Idle | Stage::Looking(_) | Stage::Decided(_) => None,
             Stage::Claiming(claiming) => Some(&mut claiming.mine),
             Stage::Holding(holding) => Some(&mut holding.mine),
             Stage::Ending(closing) => Some(&mut closing.mine),
         }
+    }
+}
+
+impl Holding {
+    /// Whether it waits for a renewal.
+    pub(crate) fn waits(&self) -> bool {
+        self.call.as_ref().is_some_and(|call| !call.counted)
     }
 }
 
@@ -233,6 +370,7 @@ impl Request {
             Body::Rejoin(_) => What::Rejoin(self.client, self.member),
             Body::Renew(_) => What::Renew(self.client, self.member),
             Body::Vacate(_) => What::Vacate(self.client, self.member),
+            Body::Revoke(_) => What::Revoke(self.client, self.member),
         }
     }
 
@@ -241,6 +379,7 @@ impl Request {
             Body::Claim(claim) | Body::Rejoin(claim) => claim.grant,
             Body::Renew(renew) => renew.grant,
             Body::Vacate(vacate) => vacate.grant,
+            Body::Revoke(revoke) => revoke.fresh,
         }
     }
 
@@ -252,7 +391,7 @@ impl Request {
                 Expect::Handed(_) => 2,
             },
             Body::Renew(renew) => renew.version,
-            Body::Vacate(_) => 0,
+            Body::Vacate(_) | Body::Revoke(_) => 0,
         };
         (self.what(), self.grant(), self.call, self.heard, detail)
     }

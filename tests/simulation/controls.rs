@@ -17,7 +17,11 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityRejoinCounts
         | Broken::MajorityCleanUpWhileHeld
         | Broken::MajorityCountsOverCalls
-        | Broken::MajorityRenewalOnMinority => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityRenewalOnMinority
+        | Broken::MajorityVoteOnMinority
+        | Broken::MajorityPayloadUntilAccepted
+        | Broken::MajorityWatchedFromTheRequest
+        | Broken::MajorityHintNotCompared => Blind("rules of a majority: tests/majority_model"),
         Broken::KappaZero => Caught,
         Broken::ExpiresAtFromEarlyEnd => Caught,
         Broken::TermCountedFromAnswer => Caught,

@@ -54,7 +54,11 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityRejoinCounts
         | Broken::MajorityCleanUpWhileHeld
         | Broken::MajorityCountsOverCalls
-        | Broken::MajorityRenewalOnMinority => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityRenewalOnMinority
+        | Broken::MajorityVoteOnMinority
+        | Broken::MajorityPayloadUntilAccepted
+        | Broken::MajorityWatchedFromTheRequest
+        | Broken::MajorityHintNotCompared => Blind("rules of a majority: tests/majority_model"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,

@@ -10,7 +10,7 @@ use super::member::Heard;
 use super::names::Watched;
 use super::round::Round;
 use crate::protocol::majority::roster::is_of_others;
-use crate::protocol::majority::{Seen, quorum, shown};
+use crate::protocol::majority::{Seen, quorum, shown, watched_from};
 use crate::time;
 use crate::types::{Answer, Applied, ListPage, Listed, Name, Page, Sample, Stamp, StoreError, Timed, View};
 
@@ -61,7 +61,8 @@ impl Team {
                 Some((member, Ok(heard))) => {
                     answered += 1;
                     look.dates[member] = Some((heard.sample, heard.received));
-                    look.seen[member] = Some(self.judge(member, heard.value, watched, &heard.received));
+                    let from = watched_from(&begun, &heard.received);
+                    look.seen[member] = Some(self.judge(member, heard.value, watched, &from));
                 }
                 Some((member, Err(error))) => failures.add(member, error),
                 None => break,

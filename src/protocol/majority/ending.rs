@@ -141,7 +141,8 @@ impl Ending {
     }
 
     fn voted(&self) -> Ended {
-        match self.number(&Heard::Accepted) >= self.quorum() {
+        let needed = if Broken::MajorityVoteOnMinority.on() { 1 } else { self.quorum() };
+        match self.number(&Heard::Accepted) >= needed {
             true => Ended::Accepted,
             false if self.refusals().count() >= self.quorum() => Ended::Refused(self.shown()),
             false if self.number(&Heard::Waiting) > 0 => Ended::Open,

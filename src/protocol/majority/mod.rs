@@ -13,9 +13,10 @@ pub mod shown;
 pub mod tally;
 pub mod trail;
 
+use super::broken::Broken;
 use super::observer::{Judgement, Progress};
 use super::rules::{Clocks, Rules};
-use crate::types::{Standing, View};
+use crate::types::{Stamp, Standing, View};
 
 /// How many members make a majority of so many.
 pub fn quorum(members: usize) -> usize {
@@ -42,6 +43,12 @@ impl Seen {
         };
         Self { view, judgement }
     }
+}
+
+/// The moment from which a member's answer to a look is watched: its receipt, however early the others have answered.
+/// What it shows may have been written after the look began.
+pub fn watched_from(begun: &Stamp, received: &Stamp) -> Stamp {
+    if Broken::MajorityWatchedFromTheRequest.on() { *begun } else { *received }
 }
 
 /// The rules by which a member's term is written and its answer's date is judged. A majority knows of a lease no more
