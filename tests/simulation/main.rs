@@ -21,6 +21,7 @@ mod machine;
 mod operator;
 mod outcomes;
 mod plan;
+mod recipes;
 mod regressions;
 mod run;
 mod seeds;

@@ -27,6 +27,8 @@ mod operator;
 mod outcomes;
 #[path = "../simulation/plan.rs"]
 mod plan;
+#[path = "../simulation/recipes/mod.rs"]
+mod recipes;
 mod regressions;
 #[path = "../simulation/run.rs"]
 mod run;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::plan::{ClientPlan, Plan, Theme, likelihood};
+use super::recipes::Recipe;
 use super::support::azure::{Knobs, Op};
 
 /// The service of a run, within its documentation.
@@ -141,7 +142,9 @@ impl Plan {
             _ => chance.of(&[0, 5]),
         });
         let lasts = longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 };
-        Self { seed, theme, setting, names, clients, faults, latency, lasts }
+        let (recipe, wrong) = (None, None);
+        let plan = Self { seed, theme, setting, names, clients, faults, latency, lasts, recipe, wrong };
+        plan.with(Recipe::of(seed))
     }
 
     /// For how long after a term a name may still not be to be had.
