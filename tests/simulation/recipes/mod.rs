@@ -66,11 +66,23 @@ pub enum Part {
     KeepsSchedule,
 }
 
+impl Wrong {
+    /// Each, with the recipe that it uses wrongly, and words of the check that has to notice.
+    pub const ALL: [(Wrong, Recipe, &str); 6] = [
+        (Self::LooksAway, Recipe::Election, "acted in belief after"),
+        (Self::PublishesLate, Recipe::Election, "which it has never published"),
+        (Self::Deaf, Recipe::Election, "has not gone"),
+        (Self::OnePermitMore, Recipe::Semaphore(2), "3 permits are held, of 2"),
+        (Self::OwnOrder, Recipe::All, "do not come to an end"),
+        (Self::BeginsAgain, Recipe::Schedule { agreed: true, at_least: 1 }, "is begun again"),
+    ];
+}
+
 impl Recipe {
     /// What the seed draws. Of a stream of its own, so that all else in the plan is as without recipes.
     pub fn of(seed: u64) -> Option<Self> {
         let chance = Chance::new(seed, 5);
-        match chance.between(0, 9) {
+        match chance.between(0, 19) {
             0 | 1 => Some(Self::Election),
             2 => Some(Self::Semaphore(chance.of(&[1, 2, 3]))),
             3 => Some(Self::All),
@@ -148,7 +160,7 @@ impl Worker {
     }
 
     async fn rest(&self) {
-        let part = self.chance.of(&[0, 10, 100]);
+        let part = self.chance.of(&[0, 100, 200]);
         self.world.sleep(self.chance.up_to(self.plan.ttl * part / 100)).await;
     }
 
