@@ -104,6 +104,11 @@ impl Plan {
         self.longest_closing()
     }
 
+    /// Whether a claim can name the write of a free record that it expects.
+    pub fn names_free_records(&self) -> bool {
+        self.setting.kind != StoreKind::Judging
+    }
+
     /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
     pub fn unseen(&self) -> Duration {
         let freezes = self.often(Fault::FreezeIdle) + self.often(Fault::FreezeInClaim) > 0;

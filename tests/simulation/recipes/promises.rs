@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use leasehold::recipes::Tick;
-use leasehold::{Ask, Claim, Data, Grant, Name, Renew, Vacate};
+use leasehold::{Ask, Claim, Data, Expect, Grant, Name, Renew, Vacate};
 
 use super::super::checks::{Checks, number_of};
 use super::super::plan::Plan;
@@ -18,6 +18,10 @@ pub struct Promises {
     /// Whether no tick may run twice, and the least time between two runs.
     once_a_tick: bool,
     at_least: Duration,
+    /// Whether a claim of a free record names the write that was looked at.
+    names_free_records: bool,
+    /// Tokens of claims that name no write.
+    blind: BTreeSet<u64>,
     /// What each process has claimed, and has not given up.
     claimed: BTreeMap<usize, Vec<Grant>>,
     /// What has left its client to be published under a token.
@@ -25,7 +29,8 @@ pub struct Promises {
     asked: BTreeSet<u64>,
     /// Work that has begun under a lease, and has not ended.
     working: BTreeSet<(Name, u64)>,
-    ticks: BTreeSet<u64>,
+    /// Which ticks have begun, and the token of the last that has begun each.
+    ticks: BTreeMap<u64, u64>,
     last_turn: Option<(Duration, u64)>,
     /// Whether a tick has run after all faults had ended.
     pub goes_on: bool,
@@ -34,7 +39,7 @@ pub struct Promises {
 impl Promises {
     pub fn of(plan: &Plan) -> Self {
         let names = plan.recipe.map_or(Vec::new(), Recipe::names).into_iter().collect();
-        let mut promises = Self { names, ..Self::default() };
+        let mut promises = Self { names, names_free_records: plan.names_free_records(), ..Self::default() };
         match plan.recipe {
             Some(Recipe::Semaphore(permits)) => promises.permits = Some(permits as usize),
             Some(Recipe::Schedule { agreed, .. }) => {
@@ -67,6 +72,9 @@ impl Checks {
         if self.promises.names.contains(&claim.name) {
             self.promises.claimed.entry(process).or_default().push(claim.grant);
             self.promises.said.insert((claim.token, number_of(claim.data.as_ref())));
+            if claim.expect == Expect::Vacant {
+                self.promises.blind.insert(claim.token);
+            }
         }
     }
 
@@ -121,16 +129,27 @@ impl Checks {
         }
     }
 
+    /// Whether the claim of `token` may have been slower than the whole run of `before` in its tick: it names no write,
+    /// because there was no record yet or the store compares none, and that run has not closed the record.
+    fn is_unseen(&self, name: &Name, before: u64, token: u64) -> bool {
+        let promises = &self.promises;
+        let no_record_yet = promises.ticks.len() == 1;
+        let may_be_blind = no_record_yet || !promises.names_free_records;
+        may_be_blind && promises.blind.contains(&token) && !self.has_closed(name, before)
+    }
+
     /// A turn was returned. The record has room for one run at a time, so they come in the order of their beginnings.
     pub fn turn_begins(&mut self, name: &Name, tick: Tick, token: u64) {
         self.counts.one_more("turns");
         let (now, promises) = (self.now, &mut self.promises);
         let missed = tick.id.saturating_sub(tick.missed)..tick.id;
-        let (once, missed_one) = (promises.once_a_tick, promises.ticks.range(missed).next().copied());
-        let again = !promises.ticks.insert(tick.id);
+        let (once, missed_one) = (promises.once_a_tick, promises.ticks.range(missed).next().map(|(tick, _)| *tick));
+        let before = promises.ticks.insert(tick.id, token);
         let last = promises.last_turn.replace((now, token));
-        if once && again {
-            self.fail(format!("{name}: tick {} is begun again", tick.id));
+        match before.filter(|_| once) {
+            Some(before) if self.is_unseen(name, before, token) => self.counts.one_more("ticks begun again unseen"),
+            Some(before) => self.fail(format!("{name}: tick {} of {before} is begun again", tick.id)),
+            None => {}
         }
         if let Some(missed) = missed_one.filter(|_| once) {
             self.fail(format!("{name}: tick {missed} has been begun, and tick {} counts it as missed", tick.id));
