@@ -109,6 +109,11 @@ impl Plan {
         self.setting.kind != StoreKind::Judging
     }
 
+    /// Whether a held record always says by whom.
+    pub fn says_who_holds(&self) -> bool {
+        true
+    }
+
     /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.
     pub fn unseen(&self) -> Duration {
         let freezes = self.often(Fault::FreezeIdle) + self.often(Fault::FreezeInClaim) > 0;

@@ -83,6 +83,18 @@ const EXPLORATION: Exploration = Exploration {
         "closed records opened",
         "closings not known",
         "outcomes told again",
+        "led",
+        "led again after a loss",
+        "leaders seen",
+        "gone when asked",
+        "permits",
+        "all taken",
+        "turns",
+        "ticks after all faults",
+        "election cancelled",
+        "observe cancelled",
+        "semaphore cancelled",
+        "all cancelled",
     ],
 };
 

@@ -144,7 +144,8 @@ impl Plan {
         let lasts = longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 };
         let (recipe, wrong) = (None, None);
         let plan = Self { seed, theme, setting, names, clients, faults, latency, lasts, recipe, wrong };
-        plan.with(Recipe::of(seed))
+        // The simulation of a table has them as often again.
+        plan.with(Recipe::of(seed).filter(|_| seed.is_multiple_of(2)))
     }
 
     /// For how long after a term a name may still not be to be had.
@@ -154,6 +155,11 @@ impl Plan {
 
     /// Whether a claim can name the write of a free record that it expects.
     pub fn names_free_records(&self) -> bool {
+        false
+    }
+
+    /// A claim leases the blob, and writes who it is in a second request.
+    pub fn says_who_holds(&self) -> bool {
         false
     }
 

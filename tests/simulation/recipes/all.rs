@@ -87,8 +87,7 @@ impl Worker {
     }
 
     async fn release_all(&self, all: All) {
-        let tokens: Vec<_> =
-            all.leases().iter().map(|lease| (lease.name().clone(), lease.token().as_u64())).collect();
+        let tokens: Vec<_> = all.leases().iter().map(|lease| (lease.name().clone(), lease.token().as_u64())).collect();
         let done = self.cancel().of(all.release()).await;
         if let Some(Ok(Ended::Released)) = done {
             self.world.checks(|checks| tokens.iter().for_each(|(name, token)| checks.released(name, *token)));

@@ -82,7 +82,7 @@ impl Recipe {
     /// What the seed draws. Of a stream of its own, so that all else in the plan is as without recipes.
     pub fn of(seed: u64) -> Option<Self> {
         let chance = Chance::new(seed, 5);
-        match chance.between(0, 19) {
+        match chance.between(0, 26) {
             0 | 1 => Some(Self::Election),
             2 => Some(Self::Semaphore(chance.of(&[1, 2, 3]))),
             3 => Some(Self::All),
