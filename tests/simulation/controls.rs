@@ -67,5 +67,5 @@ fn every_broken_rule_is_noticed_or_said_to_be_out_of_sight() {
 #[test]
 fn every_misuse_of_a_recipe_is_noticed() {
     let _whole = Guard::nothing_broken();
-    misuse_each();
+    misuse_each(&[]);
 }

@@ -4,6 +4,7 @@
 use leasehold::protocol::broken::Broken;
 use leasehold::protocol::broken::switch::Guard;
 
+use super::recipes::Wrong;
 use super::seeds::Control::{self, Blind, Caught};
 use super::seeds::{break_each, misuse_each};
 
@@ -73,5 +74,6 @@ fn every_broken_rule_is_noticed_or_said_to_be_out_of_sight() {
 #[test]
 fn every_misuse_of_a_recipe_is_noticed() {
     let _whole = Guard::nothing_broken();
-    misuse_each();
+    // An ask is a revocation here: whoever does not listen loses its lease.
+    misuse_each(&[Wrong::Deaf]);
 }

@@ -94,7 +94,6 @@ const EXPLORATION: Exploration = Exploration {
         "election cancelled",
         "observe cancelled",
         "semaphore cancelled",
-        "all cancelled",
     ],
 };
 
