@@ -57,6 +57,9 @@ impl Observer {
     /// published. A leader is never seen after a newer one: what it says is as of its read, and by the time that you act on
     /// it there may be another leader, so send the token along.
     ///
+    /// On Azure Blob a claim leases the blob before it writes who it is: until then, what was last written is seen as if it
+    /// led, of the leader before or of a claim that was given up.
+    ///
     /// A dead leader is seen until its term is over; on a store without a time of its own (SQLite), and with
     /// [`Takeover::ObservedOnly`](crate::Takeover::ObservedOnly), until somebody has taken over. If the record is deleted or
     /// restored, a new leader with a lower token (SQLite and memory begin again at 1) is not seen: begin a new observer.

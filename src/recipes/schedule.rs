@@ -108,8 +108,12 @@ impl Schedule {
     /// More than the wall clocks of the fleet are ever apart; and clearly less than a period, because a closed record opens
     /// some seconds late. Where only watching opens it (SQLite, [`Takeover::ObservedOnly`](crate::Takeover::ObservedOnly)) a process
     /// that lives for shorter than this never sees it open: there give `Duration::ZERO` in such processes, and the tick's
-    /// number alone keeps it to once a tick. On Azure Blob and on a majority that number is looked at before the claim and not
-    /// with it, so with zero a claim that is slower than another node's whole run may begin the tick again.
+    /// number alone keeps it to once a tick.
+    ///
+    /// On Azure Blob, a majority and the memory store, and everywhere for a name that has no record yet, that number is looked
+    /// at before the claim and not with it. There a claim that is slower than another node's whole run may begin the tick
+    /// again, unless that run has closed the record. One that is longer than this does not, nor one that was dropped,
+    /// was cancelled or has lost its lease.
     pub fn at_least(mut self, hold: Duration) -> Self {
         self.at_least = hold.min(self.period);
         self

@@ -12,6 +12,7 @@ use leasehold::{Claim, Data, Event, Events, Grant, Held, Name, Renew, Vacate};
 
 use super::closings::Closings;
 use super::machine::{Gate, Run};
+use super::recipes::Promises;
 
 /// A run sends some hundred requests.
 const STORM: u64 = 20_000;
@@ -55,6 +56,7 @@ pub struct Checks {
     /// Until when an operator's act excuses tokens of a name that do not rise.
     pub tokens_may_fall: BTreeMap<Name, Duration>,
     pub closings: Closings,
+    pub promises: Promises,
     pub counts: Counts,
 }
 
@@ -148,6 +150,11 @@ impl Checks {
         self.ended.extend(self.grant_of(name, token));
     }
 
+    /// None of these must be renewed any more.
+    pub fn end_all(&mut self, grants: impl IntoIterator<Item = Grant>) {
+        self.ended.extend(grants);
+    }
+
     /// The process does not use this lease any more.
     pub fn forget(&mut self, id: u64) {
         self.live.retain(|live| live.id != id);
@@ -182,13 +189,15 @@ impl Checks {
 
 /// What is sent.
 impl Checks {
-    pub fn claim_sent(&mut self, claim: &Claim) {
+    pub fn claim_sent(&mut self, process: usize, claim: &Claim) {
         self.request_sent();
+        self.claims_for_recipe(process, claim);
         self.must_not_be_silent(claim.grant, "claim", &claim.name);
     }
 
     pub fn renew_sent(&mut self, renew: &Renew) {
         self.request_sent();
+        self.renews_for_recipe(renew);
         self.must_not_be_silent(renew.grant, "renewal", &renew.name);
         if self.ended.contains(&renew.grant) {
             self.fail(format!("I6: {}: token {} is renewed after its end", renew.name, renew.token));
@@ -202,6 +211,7 @@ impl Checks {
         }
         self.must_not_be_silent(vacate.grant, "release", &vacate.name);
         self.closing_sent(vacate);
+        self.releases_for_recipe(vacate);
     }
 
     fn request_sent(&mut self) {
@@ -313,12 +323,21 @@ impl Checks {
         self.live.iter().rev().find(|live| live.held.is_held()).map(|live| live.process)
     }
 
+    /// Those who can be asked and say that they hold something.
+    fn believers(&self) -> impl Iterator<Item = &Live> {
+        let awake = |live: &&Live| matches!(live.gate.state(), Run::Running | Run::Paused);
+        self.live.iter().filter(awake).filter(|live| live.held.is_held())
+    }
+
+    pub fn is_believed(&self, name: &Name, token: u64) -> bool {
+        self.believers().any(|live| live.held.name() == name && live.held.token().as_u64() == token)
+    }
+
     /// I3 and I4, now.
     pub fn sample(&mut self, truth: impl Fn(&Name) -> Stored) {
         let mut found: Option<String> = None;
         let mut holders: Vec<(&Name, u64, usize)> = Vec::new();
-        let awake = |live: &&Live| matches!(live.gate.state(), Run::Running | Run::Paused);
-        for live in self.live.iter().filter(awake).filter(|live| live.held.is_held()) {
+        for live in self.believers() {
             let (name, token) = (live.held.name(), live.held.token().as_u64());
             let grant = self.granted.get(&(name.clone(), token));
             if grant.is_some_and(|grant| self.ended.contains(grant)) {
@@ -336,7 +355,8 @@ impl Checks {
                 found.get_or_insert(format!("I4: {name}: {token} is believed, but {what}"));
             }
         }
-        if let Some(found) = found {
+        let too_many = self.promises.too_many(holders.iter().map(|(name, ..)| *name));
+        if let Some(found) = found.or(too_many) {
             self.fail(found);
         }
     }

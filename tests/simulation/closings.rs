@@ -94,6 +94,12 @@ impl Checks {
         };
     }
 
+    /// Whether the release of this token has closed the record.
+    pub fn has_closed(&self, name: &Name, token: u64) -> bool {
+        let closing = self.grant_of(name, token).and_then(|grant| self.closings.sent.get(&grant));
+        closing.is_some_and(|closing| closing.recorded.is_some())
+    }
+
     /// Any write to a record, which is closed by the grant with this token now, or by none.
     pub fn closing_written(&mut self, name: &Name, by: Option<u64>, data: Option<&Data>) {
         let now = self.now;

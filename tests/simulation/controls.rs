@@ -1,9 +1,10 @@
 //! Positive controls: rules of the protocol, broken inside the real code, that the simulation must notice.
 
 use leasehold::protocol::broken::Broken;
+use leasehold::protocol::broken::switch::Guard;
 
 use super::seeds::Control::{self, Blind, Caught};
-use super::seeds::break_each;
+use super::seeds::{break_each, misuse_each};
 
 const ANOTHER_STORE: &str = "a rule of the Azure Blob store, which has a simulation of its own";
 
@@ -65,4 +66,10 @@ fn control(broken: Broken) -> Control {
 #[test]
 fn every_broken_rule_is_noticed_or_said_to_be_out_of_sight() {
     break_each(Broken::ALL, control);
+}
+
+#[test]
+fn every_misuse_of_a_recipe_is_noticed() {
+    let _whole = Guard::nothing_broken();
+    misuse_each(&[]);
 }

@@ -4,6 +4,8 @@
 //! every event. `LEASEHOLD_SEED=n` replays one seed with its trace, `LEASEHOLD_SEEDS=n` runs so many, from
 //! `LEASEHOLD_FROM` on.
 //!
+//! Some seeds draw a recipe besides (`recipes`): elections, semaphores, several names, schedules, and stepping down.
+//!
 //! What is not simulated: a freeze of all clocks of a machine that holds a lease (P3 excludes it; only claims of
 //! manual clients and idle machines freeze), `force` and deletion by hand (they void P3 for a term), a clock that
 //! moves between two lines of code, and thread mode.
@@ -21,6 +23,7 @@ mod machine;
 mod operator;
 mod outcomes;
 mod plan;
+mod recipes;
 mod regressions;
 mod run;
 mod seeds;
@@ -63,6 +66,26 @@ const EXPLORATION: Exploration = Exploration {
         "closed records opened",
         "closings not known",
         "outcomes told again",
+        "led",
+        "led again after a loss",
+        "leaders seen",
+        "stepped down",
+        "gone when asked",
+        "still held",
+        "permits",
+        "all taken",
+        "turns",
+        "ticks after all faults",
+        "campaign cancelled",
+        "election cancelled",
+        "until asked cancelled",
+        "observe cancelled",
+        "step-down cancelled",
+        "semaphore cancelled",
+        "all cancelled",
+        "all run cancelled",
+        "turn cancelled",
+        "turn run cancelled",
     ],
 };
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold::{Renewal, Takeover};
 
 use super::chance::Chance;
+use super::recipes::{Recipe, Wrong};
 use super::setting::{Fault, Setting};
 
 /// Everything that is drawn before a run begins.
@@ -22,6 +23,9 @@ pub struct Plan {
     pub latency: Duration,
     /// For how long faults happen.
     pub lasts: Duration,
+    pub recipe: Option<Recipe>,
+    /// How the recipe is used wrongly: only to see that it is noticed.
+    pub wrong: Option<Wrong>,
 }
 
 /// One client: a machine with clocks of its own.
@@ -177,8 +181,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {:?}, {:?}, {} names, one way up to {:?}, faults for {:?}",
-            self.seed, self.theme, self.setting, self.names, self.latency, self.lasts
+            "seed {}: {:?}, {:?}, {} names, recipe: {:?}, one way up to {:?}, faults for {:?}",
+            self.seed, self.theme, self.setting, self.names, self.recipe, self.latency, self.lasts
         )?;
         let faults = self.faults.iter().filter(|(_, often)| *often > 0);
         let faults = faults.map(|(fault, often)| format!("{fault:?} {often}")).collect::<Vec<_>>();

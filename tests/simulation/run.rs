@@ -1,19 +1,25 @@
 //! One run of one seed, from its plan to its verdict.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use leasehold::{Fence, Leases};
+use leasehold::{Fence, Leases, Name};
 
 use super::chance::Chance;
 use super::checks::Counts;
+use super::machine::MachineClock;
 use super::operator::operate;
-use super::plan::{Plan, Theme, draw_rate};
+use super::plan::{ClientPlan, Plan, Theme, draw_rate};
+use super::recipes::{self, Shared};
 use super::setting::Fault;
 use super::worker::Worker;
-use super::world::World;
+use super::world::{Process, World};
+
+/// The resources that check tokens.
+type Fences = BTreeMap<Name, Fence>;
 
 /// How often the checks are held against the world, besides at every event. More often costs a third of the seeds.
 const SAMPLE: Duration = Duration::from_millis(485);
@@ -30,11 +36,17 @@ pub struct Report {
 
 /// Runs one seed. With `verbose` the end of its trace is kept.
 pub fn simulate(seed: u64, verbose: bool) -> Report {
+    simulate_plan(Plan::of(seed), verbose)
+}
+
+/// Runs a plan that may differ from what its seed draws.
+pub fn simulate_plan(plan: Plan, verbose: bool) -> Report {
+    let seed = plan.seed;
     notice_panics();
     PANICS.take();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let (world, hash, trace) = runtime.block_on(async {
-        let world = World::new(Plan::of(seed), verbose);
+        let world = World::new(plan, verbose);
         let progress = play(&world).await;
         if let Err(what) = progress {
             world.checks(|checks| checks.fail(what));
@@ -44,6 +56,7 @@ pub fn simulate(seed: u64, verbose: bool) -> Report {
     });
     world.processes.lock().unwrap().clear();
     world.handles.lock().unwrap().clear();
+    world.observers.lock().unwrap().clear();
     world.checks(|checks| checks.clear());
     drop(runtime);
     let panicked = PANICS.take().into_iter().next();
@@ -52,7 +65,7 @@ pub fn simulate(seed: u64, verbose: bool) -> Report {
 }
 
 async fn play(world: &Arc<World>) -> Result<(), String> {
-    let fences: Arc<Vec<Fence>> = Arc::new((0..world.plan.names).map(|_| Fence::new()).collect());
+    let fences: Arc<Fences> = Arc::new(world.all_names().map(|name| (name, Fence::new())).collect());
     for client in 0..world.plan.clients.len() {
         begin(world, client, world.machine(client), &fences);
     }
@@ -75,21 +88,30 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
 }
 
 /// A new life of this client, with its workers.
-fn begin(world: &Arc<World>, client: usize, clock: super::machine::MachineClock, fences: &Arc<Vec<Fence>>) {
+fn begin(world: &Arc<World>, client: usize, clock: MachineClock, fences: &Arc<Fences>) {
     let process = world.start(client, clock);
     let plan = world.plan.clients[client].clone();
+    let worker = |number: usize, plan: ClientPlan| Worker {
+        world: Arc::clone(world),
+        process: process.clone(),
+        plan,
+        chance: Chance::new(world.plan.seed, 1000 + process.id as u64 * 10 + number as u64),
+        fences: Arc::clone(fences),
+    };
     for number in 0..plan.workers {
-        let chance = Chance::new(world.plan.seed, 1000 + process.id as u64 * 10 + number as u64);
-        let worker = Worker {
-            world: Arc::clone(world),
-            process: process.clone(),
-            plan: plan.clone(),
-            chance,
-            fences: Arc::clone(fences),
-        };
-        let handle = tokio::spawn(Arc::clone(process.clock.gate()).hold(worker.work()));
-        world.handles.lock().unwrap().push((process.id, handle));
+        spawn(world, &process, worker(number, plan.clone()).work());
     }
+    let Some(recipe) = world.plan.recipe else { return };
+    let shared = Shared::default();
+    for (number, part) in recipe.parts(client).into_iter().enumerate() {
+        let worker = worker(5 + number, plan.clone().for_recipe(recipe));
+        spawn(world, &process, worker.take_part(part, shared.clone()));
+    }
+}
+
+fn spawn(world: &World, process: &Process, work: impl Future<Output = ()> + Send + 'static) {
+    let handle = tokio::spawn(Arc::clone(process.clock.gate()).hold(work));
+    world.handles.lock().unwrap().push((process.id, handle));
 }
 
 fn is_over(world: &World) -> bool {
@@ -104,7 +126,7 @@ async fn sample(world: Arc<World>) {
 }
 
 /// Starts what happens at moments of its own.
-fn disturb(world: &Arc<World>, fences: &Arc<Vec<Fence>>) {
+fn disturb(world: &Arc<World>, fences: &Arc<Fences>) {
     let kinds = [
         Fault::Partition,
         Fault::StoreAway,
@@ -120,7 +142,7 @@ fn disturb(world: &Arc<World>, fences: &Arc<Vec<Fence>>) {
     }
 }
 
-async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc<Vec<Fence>>) {
+async fn disturbance(world: Arc<World>, kind: Fault, chance: Chance, fences: Arc<Fences>) {
     let term = world.plan.longest_ttl();
     // Of the rarest kind one in twelve terms, of the most frequent one in two.
     let pause = match world.plan.often(kind) {
@@ -216,6 +238,10 @@ async fn get_well(world: &Arc<World>) -> Result<(), String> {
         if stats.held + stats.waiting > 0 {
             return Err(format!("a leak: process {} has no work, but {stats:?}", process.id));
         }
+    }
+    recipes::get_well(world, &processes).await?;
+    if is_over(world) {
+        return Ok(());
     }
     for number in 0..world.plan.names {
         // Whoever died at the last moment, or a late copy, may hold it for a term more.

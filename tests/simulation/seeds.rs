@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use leasehold::protocol::broken::Broken;
 
 use super::checks::Counts;
-use super::run::{Report, SIMULATING, simulate};
+use super::plan::Plan;
+use super::recipes::Wrong;
+use super::run::{Report, SIMULATING, simulate, simulate_plan};
 
 /// After so many violations no more are looked for.
 const ENOUGH: u64 = 20;
@@ -98,6 +100,22 @@ pub fn break_each(rules: impl IntoIterator<Item = Broken>, control: fn(Broken) -
     assert!(missed.is_empty(), "not noticed within {within} seeds: {missed:?}");
 }
 
+/// Has the workers use each recipe wrongly, and sees that the check which is there for it notices. Some of it is nothing
+/// wrong on some stores.
+pub fn misuse_each(but: &[Wrong]) {
+    let mut missed = Vec::new();
+    for (wrong, recipe, says) in Wrong::ALL.into_iter().filter(|(wrong, ..)| !but.contains(wrong)) {
+        let plan = move |seed| Plan { wrong: Some(wrong), ..Plan::of(seed).with(Some(recipe)) };
+        let found = (0..WITHIN / 10).find_map(|seed| {
+            let violation = on_a_thread_of_its_own(move || simulate_plan(plan(seed), false)).violation;
+            violation.filter(|what| what.contains(says)).map(|what| (seed, what))
+        });
+        println!("{wrong:?}: {found:?}");
+        missed.extend(found.is_none().then_some(wrong));
+    }
+    assert!(missed.is_empty(), "not noticed: {missed:?}");
+}
+
 /// The seeds that notice it, and what is to be said of them.
 fn notice(broken: Broken, within: u64) -> (Vec<u64>, String) {
     let _broken = broken.switch_on();
@@ -139,8 +157,11 @@ fn search(seeds: Range<u64>, most: u64) -> (Vec<Report>, Counts) {
 }
 
 fn on_a_thread(seed: u64, verbose: bool) -> Report {
-    let thread = std::thread::Builder::new().name(SIMULATING.into()).spawn(move || simulate(seed, verbose));
-    thread.unwrap().join().unwrap()
+    on_a_thread_of_its_own(move || simulate(seed, verbose))
+}
+
+fn on_a_thread_of_its_own(run: impl FnOnce() -> Report + Send + 'static) -> Report {
+    std::thread::Builder::new().name(SIMULATING.into()).spawn(run).unwrap().join().unwrap()
 }
 
 fn number_in(variable: &str) -> Option<u64> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::plan::{ClientPlan, Plan, Theme, likelihood};
+use super::recipes::Recipe;
 
 /// The store of a run.
 #[derive(Clone, Copy, Debug)]
@@ -93,12 +94,24 @@ impl Plan {
         });
         let renew_batch = chance.of(&[1, 1, 2, 100]);
         let lasts = longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 };
-        Self { seed, theme, setting: Setting { kind, renew_batch }, names, clients, faults, latency, lasts }
+        let (setting, recipe, wrong) = (Setting { kind, renew_batch }, None, None);
+        let plan = Self { seed, theme, setting, names, clients, faults, latency, lasts, recipe, wrong };
+        plan.with(Recipe::of(seed))
     }
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
         self.longest_closing()
+    }
+
+    /// Whether a claim can name the write of a free record that it expects.
+    pub fn names_free_records(&self) -> bool {
+        self.setting.kind != StoreKind::Judging
+    }
+
+    /// Whether a held record always says by whom.
+    pub fn says_who_holds(&self) -> bool {
+        true
     }
 
     /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.

@@ -190,7 +190,7 @@ impl Store for Line {
 
     async fn claim(&self, claim: &Claim) -> Answer<Claimed> {
         self.world.note("claim", self.process, claim.token, claim.grant.bits() as u64);
-        self.world.checks(|checks| checks.claim_sent(claim));
+        self.world.checks(|checks| checks.claim_sent(self.process, claim));
         let (body, process) = (claim.clone(), self.process);
         let freezable = self.world.may_freeze_in_claim(self.client);
         self.through(freezable, move |world| world.claim(process, &body)).await
@@ -237,6 +237,7 @@ impl Store for Line {
 
     async fn ask(&self, ask: &Ask) -> Answer<Asked> {
         self.world.note("ask", self.process, ask.step_down.token, 0);
+        self.world.checks(|checks| checks.asks_for_recipe(ask));
         let body = ask.clone();
         self.through(false, move |world| world.ask(&body)).await
     }
@@ -363,7 +364,7 @@ impl World {
     /// Only where one claim, and no lease, can be hurt by it.
     fn may_freeze_in_claim(&self, client: usize) -> bool {
         let Some(plan) = self.plan.clients.get(client) else { return false };
-        self.plan.setting.kind == StoreKind::Dated && plan.renewal == Renewal::Manual && plan.workers == 1
+        self.plan.setting.kind == StoreKind::Dated && plan.renewal == Renewal::Manual && self.plan.is_alone(plan)
     }
 
     fn look<T>(&self, name: &Name, look: impl FnOnce(&Stored) -> T) -> T {

@@ -20,7 +20,7 @@ pub struct Worker {
     pub plan: ClientPlan,
     pub chance: Chance,
     /// The resources, one for each name, that check tokens.
-    pub fences: Arc<Vec<Fence>>,
+    pub fences: Arc<BTreeMap<Name, Fence>>,
 }
 
 impl Worker {
@@ -44,7 +44,7 @@ impl Worker {
         let idle = self.chance.of(if self.world.plan.theme == Theme::Idle { &[100, 800] } else { &[0, 10, 100] });
         self.world.sleep(self.chance.up_to(self.plan.ttl * idle / 100)).await;
         // What the date check lets pass, 3 s and a round trip, has to be within the margin.
-        let safe = self.plan.workers == 1 && self.plan.effective_margin() >= Duration::from_secs(4);
+        let safe = self.world.plan.is_alone(&self.plan) && self.plan.effective_margin() >= Duration::from_secs(4);
         if safe && self.happens(Fault::FreezeIdle) {
             self.process.clock.freeze_for(self.chance.up_to(self.plan.ttl * 2));
             // Goes on after the thaw.
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    async fn hold(&self, lease: Lease, before: &BTreeMap<Name, u64>) {
+    pub async fn hold(&self, lease: Lease, before: &BTreeMap<Name, u64>) {
         let (name, token, held) = (lease.name().clone(), lease.token(), lease.held());
         let id = self.acquired(&held, before);
         if self.chance.per_mille(250) && self.plan.renewal == Renewal::Task {
@@ -164,8 +164,7 @@ impl Worker {
         if held.is_held() {
             self.world.checks(|checks| checks.acted_unfenced(name, token.as_u64()));
         }
-        let number = (0..self.world.plan.names).find(|number| self.world.name(*number) == *name);
-        let stale = number.is_some_and(|number| self.fences[number].admit(token).is_err());
+        let stale = self.fences.get(name).is_some_and(|fence| fence.admit(token).is_err());
         self.world.checks(|checks| checks.acted_fenced(name, token.as_u64(), !stale));
     }
 

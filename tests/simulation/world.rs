@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use leasehold::recipes::Observer;
 use leasehold::testing::TestClock;
 use leasehold::{Handover, Leases, Name};
 use tokio::sync::Notify;
@@ -16,6 +17,7 @@ use super::chance::Chance;
 use super::checks::Checks;
 use super::machine::MachineClock;
 use super::plan::Plan;
+use super::recipes::{Promises, Recipe};
 use super::store::{Line, Truth};
 
 /// How much of the trace is shown.
@@ -33,6 +35,8 @@ pub struct World {
     pub processes: Mutex<BTreeMap<usize, Process>>,
     pub handles: Mutex<Vec<(usize, JoinHandle<()>)>>,
     pub handovers: Mutex<Vec<Handover>>,
+    /// Those that watched an election, and in which process.
+    pub observers: Mutex<Vec<(usize, Observer)>>,
 }
 
 /// What changes.
@@ -64,6 +68,7 @@ impl World {
         let started = Instant::now();
         let mut checks = Checks::default();
         checks.closings.unseen = plan.unseen();
+        checks.promises = Promises::of(&plan);
         let state = State {
             checks,
             truth: Truth::new(&plan),
@@ -86,6 +91,7 @@ impl World {
             processes: Mutex::default(),
             handles: Mutex::default(),
             handovers: Mutex::default(),
+            observers: Mutex::default(),
         })
     }
 
@@ -216,6 +222,12 @@ impl World {
 
     pub fn name(&self, number: usize) -> Name {
         Name::new(format!("job-{number}")).unwrap()
+    }
+
+    /// Those of plain leases, and of the recipe.
+    pub fn all_names(&self) -> impl Iterator<Item = Name> {
+        let plain = (0..self.plan.names).map(|number| self.name(number));
+        plain.chain(self.plan.recipe.into_iter().flat_map(Recipe::names))
     }
 
     /// A new life of a client, on a machine that is there already or a new one.

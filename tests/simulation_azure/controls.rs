@@ -2,9 +2,11 @@
 //! notice.
 
 use leasehold::protocol::broken::Broken;
+use leasehold::protocol::broken::switch::Guard;
 
+use super::recipes::Wrong;
 use super::seeds::Control::{self, Blind, Caught};
-use super::seeds::break_each;
+use super::seeds::{break_each, misuse_each};
 
 const NO_EXPIRES_AT: &str = "the service judges: a record has no expires_at, and no deadline hangs on a date";
 const NO_WATCHING: &str = "the service judges: nobody is taken for dead by watching";
@@ -71,4 +73,11 @@ fn control(broken: Broken) -> Control {
 #[test]
 fn every_broken_rule_is_noticed_or_said_to_be_out_of_sight() {
     break_each(Broken::AZURE.into_iter().chain(Broken::ALL), control);
+}
+
+#[test]
+fn every_misuse_of_a_recipe_is_noticed() {
+    let _whole = Guard::nothing_broken();
+    // An ask is a revocation here: whoever does not listen loses its lease.
+    misuse_each(&[Wrong::Deaf]);
 }

@@ -27,6 +27,8 @@ mod operator;
 mod outcomes;
 #[path = "../simulation/plan.rs"]
 mod plan;
+#[path = "../simulation/recipes/mod.rs"]
+mod recipes;
 mod regressions;
 #[path = "../simulation/run.rs"]
 mod run;
@@ -81,6 +83,17 @@ const EXPLORATION: Exploration = Exploration {
         "closed records opened",
         "closings not known",
         "outcomes told again",
+        "led",
+        "led again after a loss",
+        "leaders seen",
+        "gone when asked",
+        "permits",
+        "all taken",
+        "turns",
+        "ticks after all faults",
+        "election cancelled",
+        "observe cancelled",
+        "semaphore cancelled",
     ],
 };
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::chance::Chance;
 use super::plan::{ClientPlan, Plan, Theme, likelihood};
+use super::recipes::Recipe;
 use super::support::azure::{Knobs, Op};
 
 /// The service of a run, within its documentation.
@@ -141,12 +142,25 @@ impl Plan {
             _ => chance.of(&[0, 5]),
         });
         let lasts = longest * chance.between(6, 12) as u32 * if theme == Theme::Idle { 3 } else { 1 };
-        Self { seed, theme, setting, names, clients, faults, latency, lasts }
+        let (recipe, wrong) = (None, None);
+        let plan = Self { seed, theme, setting, names, clients, faults, latency, lasts, recipe, wrong };
+        // The simulation of a table has them as often again.
+        plan.with(Recipe::of(seed).filter(|_| seed.is_multiple_of(2)))
     }
 
     /// For how long after a term a name may still not be to be had.
     pub fn slack(&self) -> Duration {
         self.setting.busy_after_expiry + self.setting.term_ends_late_by + self.longest_closing()
+    }
+
+    /// Whether a claim can name the write of a free record that it expects.
+    pub fn names_free_records(&self) -> bool {
+        false
+    }
+
+    /// A claim leases the blob, and writes who it is in a second request.
+    pub fn says_who_holds(&self) -> bool {
+        false
     }
 
     /// How much of a freeze of all clocks of a machine no date shows: 3 s, and what an answer takes.

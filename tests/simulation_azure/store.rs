@@ -120,7 +120,7 @@ impl Store for Line {
         self.world.note("claim", self.process, claim.token, claim.grant.bits() as u64);
         {
             let mut state = self.world.state();
-            state.checks.claim_sent(claim);
+            state.checks.claim_sent(self.process, claim);
             state.truth.brought.insert(claim.grant, claim.data.clone());
             state.truth.told(claim.grant).under_way += 1;
         }
@@ -166,6 +166,7 @@ impl Store for Line {
 
     async fn ask(&self, ask: &Ask) -> Answer<Asked> {
         self.world.note("ask", self.process, ask.step_down.token, 0);
+        self.world.checks(|checks| checks.asks_for_recipe(ask));
         self.forces.store(false, Ordering::Relaxed);
         self.azure.ask(ask).await
     }
