@@ -136,12 +136,10 @@ impl Checks {
     }
 
     /// Whether the claim of `token` may have been slower than the whole run of `before` in its tick: it names no write,
-    /// because there was no record yet or the store compares none, and that run has not closed the record.
+    /// because the store compares none, and that run has not closed the record.
     fn is_unseen(&self, name: &Name, before: u64, token: u64) -> bool {
         let promises = &self.promises;
-        let no_record_yet = promises.ticks.len() == 1;
-        let may_be_blind = no_record_yet || !promises.names_free_records;
-        may_be_blind && promises.blind.contains(&token) && !self.has_closed(name, before)
+        !promises.names_free_records && promises.blind.contains(&token) && !self.has_closed(name, before)
     }
 
     /// A turn was returned. The record has room for one run at a time, so they come in the order of their beginnings.
