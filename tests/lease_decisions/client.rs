@@ -65,6 +65,18 @@ async fn a_shutdown_says_that_clean_ups_were_still_owed() {
     assert_eq!(error.written(), Written::No);
 }
 
+/// The record is free again, so that only its payload says so.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_another_node_has_run_is_looked_at_once() {
+    let mut begun = free(7);
+    begun.data = Data::new(format!("tick {} begun", 1_790_000_000 / 60).as_bytes());
+    let store = Told::new(like_a_table(), [shows(begun)]);
+    let schedule = Schedule::new(&store.client(), "job", SECOND * 60).unwrap();
+    // Twenty seconds of this tick are over.
+    assert!(timeout(SECOND * 39, schedule.turn()).await.is_err());
+    assert_eq!(store.total(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_next_tick_of_a_schedule_is_looked_for_half_a_poll_to_a_poll_after_it_has_begun() {
     let mut begun = free(7);
