@@ -3,27 +3,17 @@
 use std::time::Duration;
 
 use leasehold::{
-    Applied, Attempt, Data, Ended, ErrorKind, HeldBy, Lease, Leases, LostReason, Renewal, State, StoreErrorKind, View,
-    Written,
+    Applied, Attempt, Data, Ended, ErrorKind, HeldBy, Leases, LostReason, Renewal, State, StoreErrorKind, View, Written,
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::SECOND;
 use crate::support::scripted::{Fault, Scripted, TTL, Verb, client, table};
-use crate::told::{Said, Told, that_judges};
+use crate::told::{Said, Told, leased, that_judges};
 
 const AWAY: Said = Said::Fails(StoreErrorKind::Unavailable, Applied::Unknown);
 
-/// A lease on a store that has accepted it, and will say this.
-async fn held(renewal: Renewal, script: impl IntoIterator<Item = Said>) -> (Told, Leases, Lease) {
-    let store = Told::new(that_judges(), [Said::Accepts]);
-    let leases = store.builder().renewal(renewal).build().unwrap();
-    let lease = leases.acquire("job").await.unwrap();
-    store.says(script);
-    (store, leases, lease)
-}
-
-fn own(attempt: Attempt) -> HeldBy {
+pub(crate) fn own(attempt: Attempt) -> HeldBy {
     match attempt {
         Attempt::Held(by) if by.is_own() => by,
         attempt => panic!("not held by this client: {attempt:?}"),
@@ -34,7 +24,7 @@ fn own(attempt: Attempt) -> HeldBy {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_is_not_sent_while_another_is_under_way() {
-    let (store, _leases, lease) = held(Renewal::Manual, [Said::Hangs]).await;
+    let (store, _leases, lease) = leased(Renewal::Manual, [Said::Hangs]).await;
     let (one, other) = (timeout(SECOND, lease.renew()), timeout(SECOND, lease.renew()));
     let (one, other) = tokio::join!(one, other);
     assert!(one.is_err() && other.is_err());
@@ -43,7 +33,7 @@ async fn a_renewal_is_not_sent_while_another_is_under_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_its_caller_has_given_up_stands_in_no_ones_way() {
-    let (store, _leases, lease) = held(Renewal::Manual, [Said::Hangs, Said::Accepts]).await;
+    let (store, _leases, lease) = leased(Renewal::Manual, [Said::Hangs, Said::Accepts]).await;
     assert!(timeout(SECOND, lease.renew()).await.is_err());
     let begun = Instant::now();
     lease.renew().await.unwrap();
@@ -52,7 +42,7 @@ async fn a_renewal_that_its_caller_has_given_up_stands_in_no_ones_way() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_its_caller_has_given_up_is_made_good_at_once() {
-    let (store, _leases, lease) = held(Renewal::Task, [Said::Hangs, Said::Accepts]).await;
+    let (store, _leases, lease) = leased(Renewal::Task, [Said::Hangs, Said::Accepts]).await;
     assert!(timeout(SECOND, lease.renew()).await.is_err());
     sleep(Duration::from_millis(5)).await;
     assert_eq!(store.sent().renewals.len(), 2, "the keeper's first would be due after five seconds");
@@ -61,7 +51,7 @@ async fn a_renewal_that_its_caller_has_given_up_is_made_good_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_was_made_good_is_not_named_by_a_later_loss() {
-    let (store, _leases, lease) = held(Renewal::Manual, [AWAY, Said::Accepts]).await;
+    let (store, _leases, lease) = leased(Renewal::Manual, [AWAY, Said::Accepts]).await;
     lease.renew().await.unwrap();
     store.says([Said::Shows(View::absent())]);
     let error = lease.renew().await.unwrap_err();
@@ -71,14 +61,14 @@ async fn a_failure_that_was_made_good_is_not_named_by_a_later_loss() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_just_before_a_loss_is_named_by_it() {
-    let (_store, _leases, lease) = held(Renewal::Manual, [AWAY, Said::Shows(View::absent())]).await;
+    let (_store, _leases, lease) = leased(Renewal::Manual, [AWAY, Said::Shows(View::absent())]).await;
     let error = lease.renew().await.unwrap_err();
     assert_eq!(error.lost().unwrap().cause(), Some("told: Unavailable"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_renewal_is_under_way_any_more_when_the_release_is_sent() {
-    let (store, _leases, lease) = held(Renewal::Task, [Said::Hangs, Said::Accepts]).await;
+    let (store, _leases, lease) = leased(Renewal::Task, [Said::Hangs, Said::Accepts]).await;
     while store.sent().renewals.is_empty() {
         sleep(SECOND / 10).await;
     }
@@ -91,7 +81,7 @@ async fn no_renewal_is_under_way_any_more_when_the_release_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn no_renewal_is_under_way_any_more_once_the_lease_is_lost() {
-    let (store, _leases, lease) = held(Renewal::Manual, [Said::Hangs]).await;
+    let (store, _leases, lease) = leased(Renewal::Manual, [Said::Hangs]).await;
     sleep(crate::TERM - SECOND).await;
     let begun = Instant::now();
     let (renewed, ended) = tokio::join!(lease.renew(), lease.held().lost());
@@ -118,7 +108,7 @@ async fn who_waits_for_anothers_renewal_goes_on_when_it_is_answered() {
 fn a_lease_whose_keeper_has_gone_with_its_runtime_is_lost() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let first = runtime();
-    let (_store, _leases, lease) = first.block_on(held(Renewal::Task, [Said::Accepts]));
+    let (_store, _leases, lease) = first.block_on(leased(Renewal::Task, [Said::Accepts]));
     assert_eq!(lease.held().state(), State::Held);
     drop(first);
     assert!(
@@ -134,7 +124,7 @@ const INVALID: Said = Said::Fails(StoreErrorKind::Invalid, Applied::No);
 
 #[tokio::test(start_paused = true)]
 async fn a_payload_that_was_refused_is_forgotten_and_the_error_says_what_the_store_said() {
-    let (store, leases, lease) = held(Renewal::Manual, [Said::Accepts, INVALID, Said::Accepts]).await;
+    let (store, leases, lease) = leased(Renewal::Manual, [Said::Accepts, INVALID, Said::Accepts]).await;
     lease.held().set_data(b"one").await.unwrap();
     let error = lease.held().set_data(b"two").await.unwrap_err();
     assert_eq!((error.kind(), error.written()), (ErrorKind::Invalid, Written::No));

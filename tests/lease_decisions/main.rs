@@ -12,6 +12,11 @@ mod admin;
 mod builder;
 mod client;
 mod core;
+mod debts;
+mod keeper;
+mod line;
+mod release;
+mod request;
 mod told;
 
 use std::time::Duration;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use leasehold::testing::TestClock;
 use leasehold::{
-    Answer, Applied, Ask, Asked, Claim, Claimed, Clock, Description, ExpiryJudge, Grant, Label, Leases, LeasesBuilder,
-    ListPage, Listed, Name, Page, Record, Renew, Renewed, Revoke, Revoked, Stamp, Standing, Store, StoreError,
-    StoreErrorKind, Timed, Vacate, Vacated, Version, View,
+    Answer, Applied, Ask, Asked, Claim, Claimed, Clock, Description, ExpiryJudge, Grant, Label, Lease, Leases,
+    LeasesBuilder, ListPage, Listed, Name, Page, Record, Renew, Renewal, Renewed, Revoke, Revoked, Stamp, Standing,
+    Store, StoreError, StoreErrorKind, Timed, Vacate, Vacated, Version, View,
 };
 
 /// More than any test sends: a client that asks for ever is noticed instead of waited for.
@@ -46,6 +46,8 @@ pub(crate) struct Sent {
     pub(crate) at: Vec<Stamp>,
     pub(crate) claims: Vec<Claim>,
     pub(crate) renewals: Vec<Renew>,
+    /// How many renewals each request carried.
+    pub(crate) batches: Vec<usize>,
     pub(crate) vacates: Vec<Vacate>,
     /// The names of the threads that they were sent on.
     pub(crate) threads: BTreeSet<String>,
@@ -86,6 +88,11 @@ impl Told {
 
     pub(crate) fn sent(&self) -> Sent {
         self.0.sent.lock().unwrap().clone()
+    }
+
+    /// Whether no client has it any more.
+    pub(crate) fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     pub(crate) fn total(&self) -> usize {
@@ -134,12 +141,17 @@ impl Store for Told {
     }
 
     async fn renew(&self, renewals: &[Renew]) -> Vec<Answer<Renewed>> {
-        self.keep(|sent| sent.renewals.extend_from_slice(renewals));
-        let mut answers = Vec::new();
-        for _ in renewals {
-            answers.push(self.next(Renewed::Refused, Renewed::Renewed(None)).await);
-        }
-        answers
+        self.keep(|sent| {
+            sent.renewals.extend_from_slice(renewals);
+            sent.batches.push(renewals.len());
+        });
+        // One answer of the script for the whole batch.
+        let answer = self.next(Renewed::Refused, Renewed::Renewed(None)).await;
+        let each = |_| match &answer {
+            Ok(answer) => Ok(answer.clone()),
+            Err(error) => Err(StoreError::new(error.kind, error.applied, error.message.clone())),
+        };
+        renewals.iter().map(each).collect()
     }
 
     async fn vacate(&self, vacate: &Vacate) -> Answer<Vacated> {
@@ -213,4 +225,13 @@ pub(crate) fn shows(record: Record) -> Said {
 /// It with what the store says of it.
 pub(crate) fn stands(standing: fn(Version) -> Standing, record: Record) -> Said {
     Said::Shows(View { standing: standing(Version::of(&record)), record: Some(record) })
+}
+
+/// A lease on a store that has accepted it, and will say this.
+pub(crate) async fn leased(renewal: Renewal, script: impl IntoIterator<Item = Said>) -> (Told, Leases, Lease) {
+    let store = Told::new(that_judges(), [Said::Accepts]);
+    let leases = store.builder().renewal(renewal).build().unwrap();
+    let lease = leases.acquire("job").await.unwrap();
+    store.says(script);
+    (store, leases, lease)
 }
