@@ -178,11 +178,12 @@ impl Schedule {
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = mark;
             mark.is_some_and(|mark| mark.uses_up(tick, retry))
         });
-        let lease = match request.try_acquire().await? {
-            Attempt::Acquired(lease) => lease,
-            Attempt::Held(by) => return Ok(Err(NotNow::of(&by, tick, self.retry))),
-        };
+        let attempt = request.try_acquire().await?;
         let last: Option<Mark> = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let lease = match attempt {
+            Attempt::Acquired(lease) => lease,
+            Attempt::Held(by) => return Ok(Err(NotNow::of(&by, last, tick, self.retry))),
+        };
         let missed = last.map_or(0, |last| tick.saturating_sub(last.tick).saturating_sub(1));
         // After the answer: the run begins now, and the next one not before `at_least` has passed from here.
         let begun = self.leases.clock().stamp();
@@ -279,8 +280,9 @@ enum NotNow {
 }
 
 impl NotNow {
-    fn of(by: &HeldBy, tick: u64, retry: bool) -> Self {
-        match by.data().and_then(Mark::read) {
+    /// `last` is the mark of a record that was free: nobody has that one, so no holder shows it.
+    fn of(by: &HeldBy, last: Option<Mark>, tick: u64, retry: bool) -> Self {
+        match by.data().and_then(Mark::read).or(last) {
             Some(mark) if mark.uses_up(tick, retry) => Self::Over,
             _ => Self::Later(by.of().map(|of| of.saturating_sub(by.unchanged_for()))),
         }
