@@ -36,7 +36,9 @@ fn control(broken: Broken) -> Control {
         Broken::TermWithoutRho => Caught,
         Broken::WatchWithoutRho => Blind(NO_WATCHING),
         Broken::WallClockEndsTerm => Blind("a lease that is lost too early harms nobody: tests/model"),
-        Broken::LookIsNotNamed | Broken::LookNeedsNoRecord => Blind("a claim names the service's tag, and a record is there"),
+        Broken::LookIsNotNamed | Broken::LookNeedsNoRecord => {
+            Blind("a claim names the service's tag, and a record is there")
+        }
         Broken::KappaZero => Blind(NO_EXPIRES_AT),
         Broken::ExpiresAtFromEarlyEnd => Blind(NO_EXPIRES_AT),
         Broken::ExpiresAtBeforeStamp => Blind(NO_EXPIRES_AT),
