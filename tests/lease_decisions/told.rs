@@ -12,7 +12,7 @@ use leasehold::{
 };
 
 /// More than any test sends: a client that asks for ever is noticed instead of waited for.
-const TOO_MANY: usize = 10_000;
+const TOO_MANY: usize = 50_000;
 
 /// What a request is answered.
 #[derive(Clone, Debug)]
