@@ -1,8 +1,11 @@
 //! `src/lease/line.rs`: who waits within one client, and for whom.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold::{Attempt, ErrorKind, Renewal, StoreErrorKind};
+use leasehold::testing::TestClock;
+use leasehold::{Attempt, Clock, ErrorKind, Renewal, Sleep, Stamp, StoreErrorKind};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
@@ -225,5 +228,43 @@ async fn what_was_watched_is_remembered_of_ten_to_twenty_thousand_names_and_no_m
     for number in 10_000..20_000 {
         watched(&number.to_string()).await;
     }
-    assert_eq!((watched("one").await, watched("two").await), (SECOND, Duration::ZERO));
+    assert_eq!(watched("two").await, Duration::ZERO);
+    assert_eq!(watched("one").await, SECOND);
+}
+
+/// A clock that counts how often somebody sleeps on it.
+#[derive(Clone, Debug)]
+struct Counting(TestClock, Arc<AtomicUsize>);
+
+impl Clock for Counting {
+    fn stamp(&self) -> Stamp {
+        self.0.stamp()
+    }
+
+    fn sleep(&self, duration: Duration) -> Sleep {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.sleep(duration)
+    }
+
+    fn random(&self) -> u128 {
+        self.0.random()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_behind_a_lease_that_is_being_released_looks_once_a_second() {
+    let store = Told::new(that_judges(), [Said::Accepts]);
+    let clock = Counting(TestClock::new(), Arc::default());
+    let leases = store.builder().clock(clock.clone()).renewal(Renewal::Manual).build().unwrap();
+    let lease = leases.acquire("job").await.unwrap();
+    store.says([Said::Hangs]);
+    let releasing = tokio::spawn(async move { lease.release().await.map(drop) });
+    yield_now().await;
+    let waiter = tokio::spawn(async move { leases.acquire("job").await.map(drop) });
+    let before = clock.1.load(Ordering::Relaxed);
+    sleep(SECOND * 4).await;
+    let slept = clock.1.load(Ordering::Relaxed) - before;
+    assert!((3..=6).contains(&slept), "{slept}");
+    waiter.abort();
+    releasing.abort();
 }
