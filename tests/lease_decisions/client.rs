@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leasehold::recipes::{Election, Schedule};
-use leasehold::{Data, Error, ErrorKind, FencingToken, Operation, Renewal, StoreErrorKind, Written};
+use leasehold::{Applied, Data, Error, ErrorKind, FencingToken, Operation, Renewal, StoreErrorKind, Written};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -201,4 +201,46 @@ fn a_client_is_shown_by_its_store_its_prefix_and_its_holder() {
     }
     let shown = format!("{:?}", leases.list("x"));
     assert!(shown.contains("Client { store: \"told\""), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_counted_by_their_kind() {
+    let fails = |kind| Said::Fails(kind, Applied::No);
+    let kinds = [
+        ("throttled", StoreErrorKind::Throttled),
+        ("unavailable", StoreErrorKind::Unavailable),
+        ("timed_out", StoreErrorKind::TimedOut),
+        ("contended", StoreErrorKind::Contended),
+        ("denied", StoreErrorKind::Denied),
+        ("misconfigured", StoreErrorKind::Misconfigured),
+        ("invalid", StoreErrorKind::Invalid),
+    ];
+    for (name, kind) in kinds {
+        let store = Told::new(that_judges(), [fails(kind)]);
+        let leases = store.client();
+        leases.inspect("job").await.unwrap_err();
+        leases.inspect("job").await.unwrap_err();
+        let counted = leases.stats().failures;
+        assert_eq!((counted.len(), counted[name], counted.values().sum::<u64>()), (kinds.len(), 2, 2), "{counted:?}");
+    }
+}
+
+/// In real time only where it fails: it looks a number of times.
+#[tokio::test]
+async fn with_a_thread_of_its_own_a_call_that_is_given_up_stops_its_request() {
+    let store = Told::new(that_judges(), [Said::Hangs]);
+    let leases = store.builder().renewal(Renewal::Thread).build().unwrap();
+    let caller = leases.clone(); // The client stays.
+    let call = tokio::spawn(async move { caller.inspect("job").await.map(drop) });
+    while store.sent().under_way == 0 {
+        yield_now().await;
+    }
+    call.abort();
+    let _ = call.await;
+    let mut looks = 0;
+    while store.sent().under_way > 0 {
+        looks += 1;
+        assert!(looks < 100_000, "it goes on");
+        std::thread::yield_now();
+    }
 }

@@ -108,14 +108,17 @@ async fn who_waits_for_anothers_renewal_goes_on_when_it_is_answered() {
 fn a_lease_whose_keeper_has_gone_with_its_runtime_is_lost() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let first = runtime();
-    let (_store, _leases, lease) = first.block_on(leased(Renewal::Task, [Said::Accepts]));
+    let (store, leases, lease) = first.block_on(leased(Renewal::Task, [Said::Accepts]));
     assert_eq!(lease.held().state(), State::Held);
     drop(first);
     assert!(
         matches!(lease.held().state(), State::Ended(Ended::Lost(lost)) if *lost.reason() == LostReason::KeeperGone)
     );
     assert!(!lease.held().is_held());
-    runtime().block_on(async { drop(lease) });
+    drop(lease);
+    assert_eq!(leases.stats().owed, 1, "a release for the others' sake");
+    drop(leases);
+    assert!(store.is_alone(), "what is owed keeps no client that nobody serves");
 }
 
 // Payloads that the store does not take.
@@ -221,4 +224,26 @@ async fn a_release_that_is_never_answered_is_in_the_way_for_a_term_at_the_most()
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let next = leases.acquire_within("job", TTL * 3).await.unwrap();
     next.held();
+}
+
+// What a view says.
+
+#[tokio::test(start_paused = true)]
+async fn ensure_takes_all_that_a_term_can_give_and_no_more() {
+    let (_store, _leases, lease) = leased(Renewal::Manual, [Said::Accepts]).await;
+    let most = crate::TERM - SECOND * 5;
+    lease.held().ensure(most).await.unwrap();
+    let error = lease.held().ensure(most + Duration::from_nanos(1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("a term of this lease can give 21.7s at the most"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_and_its_view_are_shown_by_name_and_token() {
+    let (_store, _leases, lease) = leased(Renewal::Manual, [Said::Accepts]).await;
+    for shown in [format!("{lease:?}"), format!("{:?}", lease.held())] {
+        for part in ["job", "token: FencingToken(1)"] {
+            assert!(shown.contains(part), "{part:?} is not in: {shown}");
+        }
+    }
 }

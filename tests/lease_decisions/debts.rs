@@ -159,3 +159,30 @@ fn what_is_owed_keeps_no_client_whose_keeper_has_gone() {
     drop(runtime);
     assert!(store.is_alone());
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_keeper_tries_a_clean_up_again_when_it_is_due() {
+    let (store, leases, lease) = leased(Renewal::Task, [AWAY, Said::Accepts]).await;
+    drop(lease);
+    sleep(Duration::from_millis(350)).await;
+    assert_eq!((store.sent().vacates.len(), leases.stats().owed), (2, 0), "a sixteenth of an attempt later");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_renewals_take_all_the_room_clean_ups_are_let_through_one_after_the_other() {
+    let (store, clock) = table();
+    let leases = Leases::builder(store.clone()).ttl(TTL).clock(clock.clone()).concurrency(1).build().unwrap();
+    let mut held = many(&leases, 4).await;
+    let hung = store.on(Verb::Renew).always().fault(Fault::Hang);
+    while hung.times() == 0 {
+        sleep(SECOND / 100).await;
+    }
+    let renewed = store.calls().into_iter().find(|call| call.verb == Verb::Renew).unwrap().name;
+    held.sort_by_key(|lease| lease.name().as_str() == renewed);
+    for number in 1..=3 {
+        drop(held.remove(0));
+        sleep(SECOND / 100).await;
+        assert_eq!((store.count(Verb::Release), leases.stats().owed), (number, 0));
+    }
+    assert_eq!(hung.times(), 1, "all that time the first renewal was under way");
+}

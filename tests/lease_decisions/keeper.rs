@@ -80,13 +80,13 @@ async fn the_first_renewal_of_a_short_lease_is_in_time_whatever_the_keeper_is_do
     for phase in 0..10 {
         sleep(millis(100 * phase + 10)).await;
         let before = store.sent().renewals.len();
-        let request = leases.request(format!("short{phase}")).ttl(SECOND * 3).margin(millis(300));
+        let request = leases.request(format!("short{phase}")).ttl(millis(1500)).margin(millis(150));
         let lease = request.acquire().await.unwrap();
         let begun = tokio::time::Instant::now();
         while !store.sent().renewals[before..].iter().any(|renew| renew.name == *lease.name()) {
             sleep(millis(5)).await;
         }
-        assert!((millis(500)..millis(1020)).contains(&begun.elapsed()), "{phase}: {:?}", begun.elapsed());
+        assert!((millis(250)..millis(520)).contains(&begun.elapsed()), "{phase}: {:?}", begun.elapsed());
     }
 }
 

@@ -1,8 +1,11 @@
 //! `src/lease/line.rs`: who waits within one client, and for whom.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold::{Attempt, ErrorKind, Renewal, StoreErrorKind};
+use leasehold::testing::TestClock;
+use leasehold::{Attempt, Clock, ErrorKind, Renewal, Sleep, Stamp, StoreErrorKind};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
@@ -141,4 +144,127 @@ async fn a_lease_past_its_deadline_is_in_nobodys_way() {
     drop(lease);
     let by = own(leases.try_acquire("job").await.unwrap());
     assert_eq!(by.token().map(|token| token.as_u64()), Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_ends_with_the_client_also_while_the_lease_before_it_is_still_being_released() {
+    let (store, clock) = table();
+    let leases = client(&store, &clock, "a");
+    let lease = leases.acquire("job").await.unwrap();
+    store.on(Verb::Release).fault(Fault::AnswerLate(SECOND * 3));
+    let waiter = leases.clone();
+    let waiter = tokio::spawn(async move {
+        let error = waiter.acquire("job").await.map(drop).unwrap_err();
+        (error.kind(), Instant::now())
+    });
+    sleep(SECOND / 3).await;
+    let begun = Instant::now();
+    leases.shutdown(SECOND * 5).await.unwrap();
+    let (kind, at) = waiter.await.unwrap();
+    assert_eq!((kind, at - begun), (ErrorKind::Closed, Duration::ZERO));
+    assert!(begun.elapsed() >= SECOND * 3);
+    drop(lease);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_goes_on_at_the_deadline_of_a_lease_that_nobody_looks_at() {
+    let (store, leases, lease) = leased(Renewal::Manual, [Said::Accepts]).await;
+    let begun = Instant::now();
+    sleep(SECOND / 3).await;
+    let next = leases.request("job").renewal(Renewal::Manual).acquire().await.unwrap();
+    let after = begun.elapsed();
+    assert!((crate::TERM..crate::TERM + SECOND / 100).contains(&after), "{after:?}");
+    assert_eq!(store.sent().claims.len(), 2);
+    drop((lease, next));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_nobody_polls_is_in_the_way_for_a_term_and_then_for_nobody() {
+    let (store, leases, lease) = leased(Renewal::Task, [Said::Hangs]).await;
+    let mut releasing = Box::pin(lease.release());
+    tokio::select! {
+        biased;
+        _ = &mut releasing => panic!("it is not answered"),
+        () = yield_now() => {}
+    }
+    store.says([Said::Accepts]);
+    sleep(SECOND * 29).await;
+    own(leases.try_acquire("job").await.unwrap());
+    sleep(SECOND * 2).await;
+    assert!(matches!(leases.try_acquire("job").await.unwrap(), Attempt::Acquired(_)));
+    drop(releasing);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_watched_of_a_name_is_remembered_over_tries_of_others() {
+    let rival = stands(leasehold::Standing::Held, held(7));
+    let store = Told::new(crate::told::described(leasehold::ExpiryJudge::Client, false), [rival]);
+    let leases = store.client();
+    for name in ["job", "second", "third", "job"] {
+        let Attempt::Held(by) = leases.try_acquire(name).await.unwrap() else { panic!("the rival has it") };
+        let watched = if name == "job" && store.total() > 3 { SECOND * 3 } else { Duration::ZERO };
+        assert_eq!((by.unchanged_for(), by.of()), (watched, Some(SECOND * 30 + SECOND * 3 / 10)), "{name}");
+        sleep(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_watched_is_remembered_of_ten_to_twenty_thousand_names_and_no_more() {
+    let rival = stands(leasehold::Standing::Held, held(7));
+    let store = Told::new(crate::told::described(leasehold::ExpiryJudge::Client, false), [rival]);
+    let leases = store.client();
+    let watched = async |name: &str| match leases.try_acquire(name).await.unwrap() {
+        Attempt::Held(by) => by.unchanged_for(),
+        Attempt::Acquired(_) => panic!("the rival has it"),
+    };
+    for name in ["one", "two"] {
+        assert_eq!(watched(name).await, Duration::ZERO);
+    }
+    sleep(SECOND).await;
+    for number in 0..10_000 {
+        watched(&number.to_string()).await;
+    }
+    assert_eq!(watched("one").await, SECOND);
+    for number in 10_000..20_000 {
+        watched(&number.to_string()).await;
+    }
+    assert_eq!(watched("two").await, Duration::ZERO);
+    assert_eq!(watched("one").await, SECOND);
+}
+
+/// A clock that counts how often somebody sleeps on it.
+#[derive(Clone, Debug)]
+struct Counting(TestClock, Arc<AtomicUsize>);
+
+impl Clock for Counting {
+    fn stamp(&self) -> Stamp {
+        self.0.stamp()
+    }
+
+    fn sleep(&self, duration: Duration) -> Sleep {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.sleep(duration)
+    }
+
+    fn random(&self) -> u128 {
+        self.0.random()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_behind_a_lease_that_is_being_released_looks_once_a_second() {
+    let store = Told::new(that_judges(), [Said::Accepts]);
+    let clock = Counting(TestClock::new(), Arc::default());
+    let leases = store.builder().clock(clock.clone()).renewal(Renewal::Manual).build().unwrap();
+    let lease = leases.acquire("job").await.unwrap();
+    store.says([Said::Hangs]);
+    let releasing = tokio::spawn(async move { lease.release().await.map(drop) });
+    yield_now().await;
+    let waiter = tokio::spawn(async move { leases.acquire("job").await.map(drop) });
+    let before = clock.1.load(Ordering::Relaxed);
+    sleep(SECOND * 4).await;
+    let slept = clock.1.load(Ordering::Relaxed) - before;
+    assert!((3..=6).contains(&slept), "{slept}");
+    waiter.abort();
+    releasing.abort();
 }

@@ -281,3 +281,42 @@ async fn a_lease_at_its_longest_hold_is_released_by_the_keeper_a_little_after_th
     assert_eq!(store.sent().vacates.len(), 1, "by the keeper, and not again by its owner");
     assert_eq!(leases.stats().owed, 0);
 }
+
+#[test]
+fn a_release_under_way_while_its_keeper_goes_is_told_once() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let keepers = runtime();
+    let (store, leases, lease) = keepers.block_on(leased(Renewal::Task, [Said::Hangs, Said::Accepts]));
+    let mut events = leases.events();
+    let told = runtime().block_on(async {
+        let mut releasing = Box::pin(lease.release());
+        tokio::select! {
+            biased;
+            _ = &mut releasing => panic!("it is not answered"),
+            () = tokio::task::yield_now() => {}
+        }
+        keepers.shutdown_background();
+        assert_eq!(releasing.await.unwrap(), Ended::Released);
+        drop(leases);
+        let mut told = 0;
+        while let Some(event) = events.next().await {
+            told += usize::from(matches!(event, Event::Released { .. }));
+        }
+        told
+    });
+    assert_eq!((told, store.sent().vacates.len()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_whose_renewal_was_refused_without_a_loss_is_not_handed_over() {
+    let store = Told::new(that_judges(), [Said::Accepts]);
+    let leases = store.builder().renewal(Renewal::Manual).build().unwrap();
+    let lease = leases.request("job").data("one").acquire().await.unwrap();
+    store.says([Said::Shows(View::unreadable(Unreadable::Format)), Said::Hangs]);
+    assert!(tokio::time::timeout(SECOND, lease.held().set_data(b"two")).await.is_err());
+    assert_eq!(store.sent().renewals.len(), 2);
+    let handover = lease.into_handover().await.unwrap();
+    store.says([Said::Accepts]);
+    let _resumed = leases.resume(handover).await.unwrap();
+    assert_eq!(store.sent().claims.pop().unwrap().data, Data::new(b"one"));
+}

@@ -90,3 +90,18 @@ fn a_request_is_shown_without_its_payload() {
     }
     assert!(!shown.contains("secret"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn manual_renewal_of_one_lease_is_refused_too_on_a_store_that_goes_on_after_a_call() {
+    let mut description = that_judges();
+    description.goes_on = true;
+    let store = Told::new(description, [Said::Accepts]);
+    let leases = store.client();
+    let manual = || leases.request("job").renewal(Renewal::Manual);
+    for request in [manual(), manual().ttl(SECOND * 24), manual().margin(SECOND)] {
+        let error = request.acquire().await.map(drop).unwrap_err();
+        assert_eq!((error.kind(), error.operation(), store.total()), (ErrorKind::Invalid, Operation::Acquire, 0));
+        assert!(error.to_string().contains("with manual renewal nothing may go on after a call"), "{error}");
+    }
+    assert!(leases.request("job").ttl(SECOND * 24).acquire().await.is_ok());
+}
