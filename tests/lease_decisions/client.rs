@@ -82,7 +82,7 @@ async fn the_next_tick_of_a_schedule_is_looked_for_half_a_poll_to_a_poll_after_i
     let mut begun = free(7);
     begun.data = Data::new(format!("tick {} begun", 1_790_000_000 / 60).as_bytes());
     begun.grant = held(7).grant;
-    let store = Told::new(like_a_table(), [shows(begun), Said::Accepts]);
+    let store = Told::new(like_a_table(), [shows(begun), shows(free(7)), Said::Accepts]);
     let schedule = Schedule::new(&store.client(), "job", SECOND * 60).unwrap();
     drop(schedule.turn().await.unwrap());
     let looks = store.sent().at;
