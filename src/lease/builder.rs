@@ -38,6 +38,8 @@ pub enum Takeover {
     #[default]
     StoreTime,
     /// Only by watching it unchanged for a term. Needs no store time, and a fresh process must watch a whole term.
+    ///
+    /// Not for processes that may be frozen with all of their clocks, such as functions: no answer's date tells them of it.
     ObservedOnly,
 }
 

@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use leasehold::protocol::record::{self, Outcome, Stored};
 use leasehold::{
     Answer, Applied, Ask, Asked, Claim, Claimed, Description, ExpiryJudge, Grant, ListPage, Name, Page, Record, Renew,
-    Renewal, Renewed, Revoke, Revoked, Standing, Store, StoreError, StoreErrorKind, Timed, Vacate, Vacated, View,
+    Renewal, Renewed, Revoke, Revoked, Standing, Store, StoreError, StoreErrorKind, Takeover, Timed, Vacate, Vacated,
+    View,
 };
 use tokio::sync::oneshot;
 
@@ -361,10 +362,12 @@ fn is_over(record: &Record, age: Duration) -> bool {
 
 /// The truth, and when it is written.
 impl World {
-    /// Only where one claim, and no lease, can be hurt by it.
+    /// Only where one claim, and no lease, can be hurt by it, and where the claim's end is on the store's clock: a client
+    /// that watches only has no date to tell it by, and its claim may be repeated and answered after the freeze.
     fn may_freeze_in_claim(&self, client: usize) -> bool {
         let Some(plan) = self.plan.clients.get(client) else { return false };
-        self.plan.setting.kind == StoreKind::Dated && plan.renewal == Renewal::Manual && self.plan.is_alone(plan)
+        let dated = self.plan.setting.kind == StoreKind::Dated && plan.takeover == Takeover::StoreTime;
+        dated && plan.renewal == Renewal::Manual && self.plan.is_alone(plan)
     }
 
     fn look<T>(&self, name: &Name, look: impl FnOnce(&Stored) -> T) -> T {
