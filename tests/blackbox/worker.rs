@@ -184,14 +184,14 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
     let chance = assignment.chance(3);
     loop {
         let ttl_ms = assignment.options.ttl_ms;
-        tokio::time::sleep(Duration::from_millis(chance.between(ttl_ms * 2, ttl_ms * 6))).await;
+        tokio::time::sleep(Duration::from_millis(chance.between(ttl_ms, ttl_ms * 3))).await;
         if assignment.healed().exists() {
             return;
         }
         let name = chance.of(&LEASES);
         let mut pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
-        if chance.per_mille(300) {
+        if chance.per_mille(200) {
             if leases.revoke(name, token).await.is_ok() {
                 pen.says("revoked", token);
             }
@@ -262,7 +262,8 @@ async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut P
                 pen.says("closed", keep_ms);
             }
         }
-        2 | 3 => {
+        // One that nobody takes up keeps everybody out for a term: not when the run is to show that it goes on.
+        2 | 3 if !assignment.healed().exists() => {
             if let Ok(handover) = lease.into_handover().await {
                 assignment.leave(&handover);
                 pen.says("handed", token);
