@@ -184,7 +184,7 @@ fn whatever_the_metadata_say_nothing_panics_and_what_is_unreadable_is_left_alone
 #[test]
 fn near_the_limit_of_the_metadata_a_claim_is_granted_or_an_error_that_has_written_nothing() {
     let (fits, does_not) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
-    for_each(80, (any_claim(), 1..=8000usize), async |ground, (claim, theirs)| {
+    for_each(80, (any_claim(), 4000..=8000usize), async |ground, (claim, theirs)| {
         put(&ground, &with_a_free_record([("theirs".to_owned(), "x".repeat(theirs))].into()));
         let before = ground.job();
         match ground.store.claim(&claim).await {
@@ -206,5 +206,5 @@ fn near_the_limit_of_the_metadata_a_claim_is_granted_or_an_error_that_has_writte
         }
         Ok(())
     });
-    assert!(fits.get() > 5 && does_not.get() > 5, "{fits:?} {does_not:?}");
+    assert!(fits.get() > 3 && does_not.get() > 3, "{fits:?} {does_not:?}");
 }

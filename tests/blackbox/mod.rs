@@ -88,15 +88,16 @@ pub fn run_in_batches(seeds: &[u64], at_once: usize, run: impl Fn(&[u64]) -> Vec
 /// So many runs have to have had everything that workers do.
 const SEVERAL: usize = 3;
 
-/// Fails if any of them violates something or does not count, or if several of them have never closed, handed over,
-/// resumed, revoked or asked.
+/// Fails if any of them violates something or does not count, or if several of them have never closed, or never handed
+/// over, resumed, revoked or asked.
 pub fn assert_clean(verdicts: &[Verdict]) {
     println!("{}", report::table(verdicts));
     let bad: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_clean()).map(Verdict::summary).collect();
     assert!(bad.is_empty(), "{} of {} runs:\n{}", bad.len(), verdicts.len(), bad.join("\n"));
     let Acts { closed, handed, resumed, revoked, asked } = Acts::sum(verdicts.iter().map(|verdict| verdict.acts));
-    let acts = [closed, handed, resumed, revoked + asked];
-    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, handed, resumed, an operator's: {acts:?}");
+    // With long terms there are a few of each in a run, so of the rarer ones any will do.
+    let acts = [closed, handed + resumed + revoked + asked];
+    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, and what else was done: {acts:?}");
 }
 
 /// Of these seeds, or of those that the environment names: `LEASEHOLD_BLACKBOX_SEEDS=7,8` or `1-24`.
