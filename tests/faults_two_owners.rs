@@ -13,8 +13,9 @@ use std::time::Duration;
 use leasehold::testing::TestClock;
 use leasehold::{
     Attempt, Clock, Ended, ErrorKind, Event, Fence, Lease, Leases, LostReason, MemoryStore, Name, Record, Renewal,
-    Sleep, Stamp, State, Status, Store, StoreErrorKind, Takeover, View,
+    State, Status, Store, StoreErrorKind, Takeover, View,
 };
+use support::counting_sleeps::CountingSleeps;
 use support::scripted::{Fault, Scripted, TTL, Verb, client, table};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -532,31 +533,12 @@ async fn a_step_that_no_renewal_disproves_is_a_loss_at_the_deadline() {
     assert!((5..=40).contains(&down.times()), "{}: it tries with pauses", down.times());
 }
 
-/// A machine's clock that counts its sleeps.
-#[derive(Clone, Debug)]
-struct Sleepless(TestClock, Arc<AtomicUsize>);
-
-impl Clock for Sleepless {
-    fn stamp(&self) -> Stamp {
-        self.0.stamp()
-    }
-
-    fn sleep(&self, duration: Duration) -> Sleep {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.sleep(duration)
-    }
-
-    fn random(&self) -> u128 {
-        self.0.random()
-    }
-}
-
 // C9
 #[tokio::test(start_paused = true)]
 async fn a_client_that_doubts_its_clock_does_not_spin() {
     let (store, clock) = table();
     let (machine, sleeps) = (clock.another(2), Arc::new(AtomicUsize::new(0)));
-    let leases = client_on(&store, Sleepless(machine.clone(), Arc::clone(&sleeps)));
+    let leases = client_on(&store, CountingSleeps(machine.clone(), Arc::clone(&sleeps)));
     let lease = leases.acquire("job").await.unwrap();
     let (held, watching) = (lease.held(), lease.held());
     let watcher = tokio::spawn(async move { held.lost().await });

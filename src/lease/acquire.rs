@@ -246,8 +246,7 @@ impl<'a> Call<'a> {
     }
 
     async fn read(&mut self, left: Duration) -> Step {
-        let limit = self.attempt().min(left);
-        let cut = limit < self.attempt();
+        let (limit, cut) = self.limit(left);
         match self.client.port.read(limit, self.spec.name.clone()).await {
             Ok((view, _)) => {
                 self.answered();
@@ -260,8 +259,7 @@ impl<'a> Call<'a> {
     }
 
     async fn claim(&mut self, proposal: Proposal, left: Duration) -> Step {
-        let limit = self.attempt().min(left);
-        let cut = limit < self.attempt();
+        let (limit, cut) = self.limit(left);
         let claim = Claim {
             name: self.spec.name.clone(),
             token: proposal.token,
@@ -304,8 +302,7 @@ impl<'a> Call<'a> {
 
     /// Makes a free record, for the next claim to name. This one is not sent: nothing is owed for it.
     async fn make_record(&mut self, Proposal { token, grant, .. }: Proposal, left: Duration) -> Step {
-        let limit = self.attempt().min(left);
-        let cut = limit < self.attempt();
+        let (limit, cut) = self.limit(left);
         let (name, now_ms) = (self.spec.name.clone(), self.client.port.late_now_ms());
         let burn = Vacate { name, token, grant, burn: true, close: None, now_ms };
         match self.client.port.vacate(limit, burn).await {
@@ -352,8 +349,10 @@ impl<'a> Call<'a> {
         step.next
     }
 
-    fn attempt(&self) -> Duration {
-        Duration::from_nanos(self.spec.rules.attempt)
+    /// How long a request may take, and whether that is less than usual, because the caller has no more time.
+    fn limit(&self, left: Duration) -> (Duration, bool) {
+        let attempt = Duration::from_nanos(self.spec.rules.attempt);
+        (attempt.min(left), left < attempt)
     }
 
     fn finish(mut self, outcome: Outcome) -> Result<Attempt, Error> {

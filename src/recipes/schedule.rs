@@ -110,9 +110,9 @@ impl Schedule {
     /// that lives for shorter than this never sees it open: there give `Duration::ZERO` in such processes, and the tick's
     /// number alone keeps it to once a tick.
     ///
-    /// On Azure Blob, a majority and the memory store that number is looked at before the claim and not with it. There a claim that is slower than another node's whole run may begin the tick
-    /// again, unless that run has closed the record. One that is longer than this does not, nor one that was dropped,
-    /// was cancelled or has lost its lease.
+    /// On Azure Blob, a majority and the memory store that number is looked at before the claim and not with it. There a
+    /// claim that is slower than another node's whole run may begin the tick again, unless that run has closed the record.
+    /// One that is longer than this does not, nor one that was dropped, was cancelled or has lost its lease.
     pub fn at_least(mut self, hold: Duration) -> Self {
         self.at_least = hold.min(self.period);
         self

@@ -18,6 +18,16 @@ async fn that_knows_the_time(store: &Scripted, clock: &leasehold::testing::TestC
     leases
 }
 
+/// A client whose first request of an acquire is this one.
+async fn that_begins_with(verb: Verb) -> (Scripted, Leases) {
+    let (store, clock) = table();
+    let leases = match verb {
+        Verb::Read => client(&store, &clock, "a"),
+        _ => that_knows_the_time(&store, &clock).await,
+    };
+    (store, leases)
+}
+
 fn timed_out(result: Result<leasehold::Lease, Error>) -> String {
     let error = result.map(drop).unwrap_err();
     assert_eq!((error.kind(), error.operation()), (ErrorKind::TimedOut, Operation::Acquire), "{error}");
@@ -29,11 +39,7 @@ fn timed_out(result: Result<leasehold::Lease, Error>) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_had_less_time_than_it_may_take_is_not_blamed() {
     for verb in [Verb::Read, Verb::Claim] {
-        let (store, clock) = table();
-        let leases = match verb {
-            Verb::Read => client(&store, &clock, "a"),
-            _ => that_knows_the_time(&store, &clock).await,
-        };
+        let (store, leases) = that_begins_with(verb).await;
         let hung = store.on(verb).always().fault(Fault::Hang);
         let begun = tokio::time::Instant::now();
         let why = timed_out(leases.acquire_within("job", SECOND * 2).await);
@@ -46,11 +52,7 @@ async fn a_request_that_had_less_time_than_it_may_take_is_not_blamed() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_had_all_its_time_is_blamed_although_the_last_one_had_not() {
     for verb in [Verb::Read, Verb::Claim] {
-        let (store, clock) = table();
-        let leases = match verb {
-            Verb::Read => client(&store, &clock, "a"),
-            _ => that_knows_the_time(&store, &clock).await,
-        };
+        let (store, leases) = that_begins_with(verb).await;
         let hung = store.on(verb).always().fault(Fault::Hang);
         let why = timed_out(leases.acquire_within("job", SECOND * 7).await);
         assert_eq!(hung.times(), 2, "{verb:?}: one of 5 s and one that was cut");
@@ -61,11 +63,7 @@ async fn a_request_that_had_all_its_time_is_blamed_although_the_last_one_had_not
 #[tokio::test(start_paused = true)]
 async fn a_request_that_was_refused_is_blamed_however_little_time_it_had() {
     for verb in [Verb::Read, Verb::Claim] {
-        let (store, clock) = table();
-        let leases = match verb {
-            Verb::Read => client(&store, &clock, "a"),
-            _ => that_knows_the_time(&store, &clock).await,
-        };
+        let (store, leases) = that_begins_with(verb).await;
         for verb in [Verb::Read, Verb::Claim] {
             store.on(verb).always().fault(Fault::Fail(StoreErrorKind::Unavailable));
         }

@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold::{Applied, ErrorKind, Lease, Leases, Renewal, StoreErrorKind};
+use leasehold::{Applied, ErrorKind, Leases, Renewal, StoreErrorKind};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::SECOND;
 use crate::support::scripted::{Fault, TTL, Verb, client, table};
-use crate::told::{Said, Told, leased, that_judges};
+use crate::told::{Said, Told, leased, many, that_judges};
 
 const AWAY: Said = Said::Fails(StoreErrorKind::Unavailable, Applied::No);
-
-async fn many(leases: &Leases, count: usize) -> Vec<Lease> {
-    let mut held = Vec::new();
-    for number in 0..count {
-        held.push(leases.acquire(format!("job{number}")).await.unwrap());
-    }
-    held
-}
 
 #[tokio::test(start_paused = true)]
 async fn with_manual_renewal_the_next_call_sends_what_is_owed_first() {

@@ -2,19 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold::{Lease, Leases};
 use tokio::time::sleep;
 
 use crate::SECOND;
-use crate::told::{Said, Told, that_judges};
-
-async fn many(leases: &Leases, count: usize) -> Vec<Lease> {
-    let mut held = Vec::new();
-    for number in 0..count {
-        held.push(leases.acquire(format!("job{number}")).await.unwrap());
-    }
-    held
-}
+use crate::told::{Said, Told, many, that_judges};
 
 #[tokio::test(start_paused = true)]
 async fn no_more_renewals_than_allowed_are_under_way_at_once_and_one_clean_up_besides() {

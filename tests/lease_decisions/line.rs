@@ -1,16 +1,17 @@
 //! `src/lease/line.rs`: who waits within one client, and for whom.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leasehold::testing::TestClock;
-use leasehold::{Attempt, Clock, ErrorKind, Renewal, Sleep, Stamp, StoreErrorKind};
+use leasehold::{Attempt, ErrorKind, Leases, Renewal, StoreErrorKind};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep};
 
 use crate::SECOND;
 use crate::core::own;
+use crate::support::counting_sleeps::CountingSleeps;
 use crate::support::scripted::{Fault, Verb, client, table};
 use crate::told::{Said, Told, held, leased, stands, that_judges};
 
@@ -73,9 +74,8 @@ async fn waiters_are_served_in_their_order_and_each_as_soon_as_the_one_before_ha
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_waiter_behind_the_clients_own_lease_ends_with_the_client_at_once() {
-    let (_store, leases, lease) = leased(Renewal::Task, [Said::Accepts]).await;
+/// Shuts the client down while somebody waits, and says when that began.
+async fn a_waiter_ends_at_once_with(leases: &Leases) -> Instant {
     let waiter = leases.clone();
     let waiter = tokio::spawn(async move {
         let error = waiter.acquire("job").await.map(drop).unwrap_err();
@@ -86,6 +86,13 @@ async fn a_waiter_behind_the_clients_own_lease_ends_with_the_client_at_once() {
     leases.shutdown(SECOND * 5).await.unwrap();
     let (kind, at) = waiter.await.unwrap();
     assert_eq!((kind, at - begun), (ErrorKind::Closed, Duration::ZERO));
+    begun
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_behind_the_clients_own_lease_ends_with_the_client_at_once() {
+    let (_store, leases, lease) = leased(Renewal::Task, [Said::Accepts]).await;
+    a_waiter_ends_at_once_with(&leases).await;
     drop(lease);
 }
 
@@ -152,16 +159,7 @@ async fn a_waiter_ends_with_the_client_also_while_the_lease_before_it_is_still_b
     let leases = client(&store, &clock, "a");
     let lease = leases.acquire("job").await.unwrap();
     store.on(Verb::Release).fault(Fault::AnswerLate(SECOND * 3));
-    let waiter = leases.clone();
-    let waiter = tokio::spawn(async move {
-        let error = waiter.acquire("job").await.map(drop).unwrap_err();
-        (error.kind(), Instant::now())
-    });
-    sleep(SECOND / 3).await;
-    let begun = Instant::now();
-    leases.shutdown(SECOND * 5).await.unwrap();
-    let (kind, at) = waiter.await.unwrap();
-    assert_eq!((kind, at - begun), (ErrorKind::Closed, Duration::ZERO));
+    let begun = a_waiter_ends_at_once_with(&leases).await;
     assert!(begun.elapsed() >= SECOND * 3);
     drop(lease);
 }
@@ -232,29 +230,10 @@ async fn what_was_watched_is_remembered_of_ten_to_twenty_thousand_names_and_no_m
     assert_eq!(watched("one").await, SECOND);
 }
 
-/// A clock that counts how often somebody sleeps on it.
-#[derive(Clone, Debug)]
-struct Counting(TestClock, Arc<AtomicUsize>);
-
-impl Clock for Counting {
-    fn stamp(&self) -> Stamp {
-        self.0.stamp()
-    }
-
-    fn sleep(&self, duration: Duration) -> Sleep {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.sleep(duration)
-    }
-
-    fn random(&self) -> u128 {
-        self.0.random()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_waiter_behind_a_lease_that_is_being_released_looks_once_a_second() {
     let store = Told::new(that_judges(), [Said::Accepts]);
-    let clock = Counting(TestClock::new(), Arc::default());
+    let clock = CountingSleeps(TestClock::new(), Arc::default());
     let leases = store.builder().clock(clock.clone()).renewal(Renewal::Manual).build().unwrap();
     let lease = leases.acquire("job").await.unwrap();
     store.says([Said::Hangs]);

@@ -238,3 +238,12 @@ pub(crate) async fn leased(renewal: Renewal, script: impl IntoIterator<Item = Sa
     store.says(script);
     (store, leases, lease)
 }
+
+/// Leases of so many names.
+pub(crate) async fn many(leases: &Leases, count: usize) -> Vec<Lease> {
+    let mut held = Vec::new();
+    for number in 0..count {
+        held.push(leases.acquire(format!("job{number}")).await.unwrap());
+    }
+    held
+}

@@ -191,17 +191,22 @@ async fn without_number_and_closing_two_nodes_run_the_same_tick() {
     assert_eq!(runs, 1);
 }
 
+/// Two nodes of a schedule that keeps nobody out after a run, on one store.
+fn two_nodes(seed: u64) -> (Scripted, Schedule, Schedule) {
+    let clock = TestClock::new();
+    let store = Scripted::new(MemoryStore::like_a_table(clock.another(99)), clock.clone());
+    let node = |node: u64| {
+        let clock = clock.another(seed * 2 + node);
+        let leases = leasehold::Leases::builder(store.clone()).clock(clock).build().unwrap();
+        Schedule::new(&leases, "report", HOUR).unwrap().at_least(Duration::ZERO)
+    };
+    (store.clone(), node(0), node(1))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_is_slow_does_not_begin_a_tick_that_was_begun_and_ended_meanwhile() {
     for seed in 0..10 {
-        let clock = TestClock::new();
-        let store = Scripted::new(MemoryStore::like_a_table(clock.another(99)), clock.clone());
-        let node = |node: u64| {
-            let clock = clock.another(seed * 2 + node);
-            let leases = leasehold::Leases::builder(store.clone()).clock(clock).build().unwrap();
-            Schedule::new(&leases, "report", HOUR).unwrap().at_least(Duration::ZERO)
-        };
-        let (quick, slow) = (node(0), node(1));
+        let (store, quick, slow) = two_nodes(seed);
         run(slow.try_turn().await.unwrap().unwrap()).await;
         sleep(HOUR).await;
         store.on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(500)));
@@ -217,14 +222,7 @@ async fn a_claim_that_is_slow_does_not_begin_a_tick_that_was_begun_and_ended_mea
 #[tokio::test(start_paused = true)]
 async fn the_first_tick_of_a_name_is_begun_once_although_there_is_no_record_that_a_claim_could_name() {
     for seed in 0..20 {
-        let clock = TestClock::new();
-        let store = Scripted::new(MemoryStore::like_a_table(clock.another(99)), clock.clone());
-        let node = |node: u64| {
-            let clock = clock.another(seed * 2 + node);
-            let leases = leasehold::Leases::builder(store.clone()).clock(clock).build().unwrap();
-            Schedule::new(&leases, "report", HOUR).unwrap().at_least(Duration::ZERO)
-        };
-        let (quick, slow) = (node(0), node(1));
+        let (store, quick, slow) = two_nodes(seed);
         store.on(Verb::Claim).fault(Fault::ArriveLate(Duration::from_millis(500)));
         let other = tokio::spawn(async move { begins(&slow).await });
         sleep(Duration::from_millis(10)).await;

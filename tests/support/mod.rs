@@ -6,6 +6,9 @@ pub mod azure;
 #[cfg(feature = "azure-blob")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod azurite;
+#[cfg(feature = "testing")]
+#[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
+pub mod counting_sleeps;
 #[cfg(feature = "__dynamodb-emulator")]
 #[allow(dead_code, unreachable_pub, reason = "every test target uses its own part")]
 pub mod emulator;
