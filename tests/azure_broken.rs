@@ -5,17 +5,17 @@
 
 mod support;
 
-#[path = "azure_store/actors.rs"]
+#[path = "model_azure/actors.rs"]
 mod actors;
-#[path = "azure_store/attacks.rs"]
+#[path = "model_azure/attacks.rs"]
 mod attacks;
 #[path = "azure_store/ground.rs"]
 mod ground;
 #[path = "azure_store/lenient.rs"]
 mod lenient;
-#[path = "azure_store/schedule.rs"]
+#[path = "model_azure/schedule.rs"]
 mod schedule;
-#[path = "azure_store/world.rs"]
+#[path = "model_azure/world.rs"]
 mod world;
 
 use leasehold::protocol::broken::Broken;

@@ -10,19 +10,12 @@ mod ground;
 #[path = "azure_store/requests.rs"]
 mod requests;
 
-#[path = "azure_store/actors.rs"]
-mod actors;
-#[path = "azure_store/attacks.rs"]
-#[allow(dead_code, reason = "tests/azure_broken.rs uses the rest")]
-mod attacks;
 #[path = "azure_store/credentials.rs"]
 mod credentials;
 #[path = "azure_store/errors.rs"]
 mod errors;
 #[path = "azure_store/hostile.rs"]
 mod hostile;
-#[path = "azure_store/interleavings.rs"]
-mod interleavings;
 #[path = "azure_store/lenient.rs"]
 mod lenient;
 #[path = "azure_store/lost_answers.rs"]
@@ -37,7 +30,3 @@ mod pairs;
 mod properties;
 #[path = "azure_store/regressions.rs"]
 mod regressions;
-#[path = "azure_store/schedule.rs"]
-mod schedule;
-#[path = "azure_store/world.rs"]
-mod world;
