@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::Ground;
-use super::plan::{FakeClock, Plan, What};
+use super::fake_clock::FakeClock;
+use super::plan::{Plan, What};
 use super::worker::Assignment;
 use crate::support::proxy::Proxy;
 use crate::support::worker::Worker;
@@ -61,6 +62,7 @@ pub fn start(ground: &Ground, plan: &Plan, folder: &Path) -> Vec<Member> {
             options: plan.options.clone(),
             broken: plan.broken.clone(),
             bad_habit: plan.bad_habit,
+            tells_clocks: !plan.clocks.is_empty(),
         };
         let mut member =
             Member { proxy, assignment, clock: plan.clocks.get(worker).cloned(), process: None, hit: None };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Ground;
+use super::fake_clock::Clocks;
 use super::holds::{Hold, holds};
 use super::journal::{Entry, Said};
 use super::plan::{LEASES, Options, Plan, What};
@@ -36,6 +37,8 @@ pub struct Verdict {
     pub stale_refused: usize,
     pub terms: usize,
     pub acts: Acts,
+    /// What the workers' clocks did, and where they are not seen to have been faked as planned.
+    pub clocks: Clocks,
     /// By kind.
     pub faults: BTreeMap<&'static str, usize>,
 }
@@ -134,6 +137,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         stale_refused: holds.iter().map(|hold| hold.stale).sum(),
         terms: terms.len(),
         acts: Acts::of(&evidence.entries),
+        clocks: evidence.clocks.clone(),
         faults,
     };
     verdict.void = void(&verdict, ground);
@@ -162,6 +166,7 @@ fn void(verdict: &Verdict, ground: &Ground) -> Vec<String> {
     }
     let kinds = verdict.faults.len().saturating_sub(3);
     needs(kinds >= LEAST_KINDS, format!("only {kinds} kinds of faults on the way"));
+    void.extend(verdict.clocks.unproven.iter().cloned());
     void
 }
 

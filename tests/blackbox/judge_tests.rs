@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::fake_clock::{FakeClock, check};
 use super::holds::{Hold, holds};
 use super::journal::{Entry, Said};
 use super::judge::{inside_the_margin, opened_early, overlaps, takeovers, tokens};
@@ -99,4 +100,29 @@ fn a_grant_of_what_is_closed_is_a_violation_and_one_after_it_has_opened_is_none(
     assert_eq!(bad(1000, true), 1);
     assert_eq!(bad(1100, true), 0);
     assert_eq!(bad(1000, false), 0);
+}
+
+/// What is said of a clock that should go by 1.004, and goes at `rate` for 20 s from when the wall clock is off by `off`.
+fn unproven(planned: FakeClock, rate: f64, off: i64) -> usize {
+    const EPOCH: i64 = 1_800_000_000;
+    let said = |at, said| Entry { at: Duration::from_millis(at), worker: 0, life: 1, lease: "clocks".into(), said };
+    let readings = (0..40).flat_map(|number| {
+        let read_at = number as f64 / 2.0;
+        let steady = 5_000_000_000 + (read_at * rate * 1e9) as u64;
+        let clocks = [steady, steady, steady, steady + ((EPOCH + off - 5) * 1_000_000_000) as u64];
+        // Stamped some milliseconds before and after.
+        [said(number * 500 + 3000, Said::Reads), said(number * 500 + 3008, Said::Clocks(clocks))]
+    });
+    check(&[planned], &readings.collect::<Vec<_>>(), Duration::from_secs(EPOCH as u64)).unproven.len()
+}
+
+#[test]
+fn clocks_that_are_not_faked_as_planned_leave_a_run_void_and_those_that_are_do_not() {
+    assert_eq!(unproven(FakeClock::rate(1.004), 1.004, 0), 0);
+    assert_eq!(unproven(FakeClock::rate(1.004), 1.0, 0), 4);
+    assert_eq!(unproven(FakeClock::rate(1.004), 0.996, 0), 4);
+    assert_eq!(unproven(FakeClock::wall(-3600, 1.0), 1.0, -3600), 0);
+    assert_eq!(unproven(FakeClock::wall(-3600, 1.0), 1.0, 0), 1);
+    assert_eq!(unproven(FakeClock::wall(0, 0.2), 1.0, 0), 1);
+    assert!(!check(&[FakeClock::rate(1.004)], &[], Duration::ZERO).unproven.is_empty(), "not read at all");
 }

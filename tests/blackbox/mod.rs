@@ -7,6 +7,7 @@
 //! - `journal`: what the workers say, stamped by the harness's clock.
 //! - `worker`, `counters`: what a worker process does, and the resources that it writes to.
 //! - `crew`, `stage`: the processes and their proxies, and the plan as it is carried out.
+//! - `fake_clock`: clocks that libfaketime changes, and whether it did.
 //! - `judge`: what must hold, and what a run needs to count.
 //! - `report`, `timeline`: what people read.
 
@@ -29,9 +30,10 @@ mod worker;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use self::fake_clock::FakeClock;
 use self::judge::Acts;
 pub use self::judge::Verdict;
-pub use self::plan::{FakeClock, Limits, Plan};
+pub use self::plan::{Limits, Plan};
 pub use self::worker::{Assignment, BadHabit, work};
 use crate::support::faults::Answer;
 

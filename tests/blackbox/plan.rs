@@ -5,6 +5,7 @@ use std::time::Duration;
 use leasehold::protocol::broken::Broken;
 use serde::{Deserialize, Serialize};
 
+use super::fake_clock::FakeClock;
 use super::worker::BadHabit;
 use crate::support::faults::{Answer, Fault};
 
@@ -48,7 +49,7 @@ pub struct Plan {
     pub heal: Duration,
     pub windows: Vec<Window>,
     pub blows: Vec<Blow>,
-    /// The clock of each worker, as libfaketime takes it; none: the machine's own.
+    /// The clock of each worker; none: the machine's own.
     pub clocks: Vec<FakeClock>,
     /// The rule that the workers break.
     pub broken: Option<String>,
@@ -116,15 +117,6 @@ pub enum Target {
     Everybody,
 }
 
-/// How libfaketime changes a process's clocks.
-#[derive(Clone)]
-pub struct FakeClock {
-    /// As in `FAKETIME`.
-    pub spec: String,
-    /// Only the wall clock; else the clocks that cannot be set as well.
-    pub wall_only: bool,
-}
-
 impl Plan {
     pub fn new(seed: u64, limits: &Limits, out_of_order: &Answer) -> Self {
         let chance = Chance::new(seed, 1);
@@ -183,8 +175,8 @@ impl Plan {
     }
 
     /// With a clock for each worker.
-    pub fn with_clocks(self, clocks: Vec<FakeClock>) -> Self {
-        Self { clocks, ..self }
+    pub fn with_clocks(self, clocks: &[FakeClock]) -> Self {
+        Self { clocks: clocks.to_vec(), ..self }
     }
 }
 

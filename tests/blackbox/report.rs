@@ -24,6 +24,7 @@ impl fmt::Display for Verdict {
         )?;
         writeln!(f, "{}", acts(&self.acts))?;
         writeln!(f, "faults that happened: {}", faults(&self.faults))?;
+        self.clocks.seen.iter().try_for_each(|seen| writeln!(f, "clocks of {seen}"))?;
         writeln!(f, "picture: {}", self.picture.display())?;
         if !self.is_clean() {
             // All of them can be thousands.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::counters::Counters;
 use super::crew::{self, Member};
+use super::fake_clock::{self, Clocks};
 use super::journal::{Entry, Journal};
 use super::judge::{self, Verdict};
 use super::plan::{Blow, LEASES, Plan, Target};
@@ -22,6 +23,7 @@ pub struct Evidence {
     pub entries: Vec<Entry>,
     pub faults: Vec<Fault>,
     pub counters: Counters,
+    pub clocks: Clocks,
 }
 
 /// A fault that has happened: at a moment, or for a while.
@@ -51,6 +53,7 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
     };
     stage.play();
     let (mut entries, mut faults) = (stage.journal.entries(), stage.all_faults());
+    let clocks = fake_clock::check(&plan.clocks, &entries, stage.journal.epoch);
     // From here on, times count from when the plan began.
     entries.iter_mut().for_each(|entry| entry.at = entry.at.saturating_sub(stage.began));
     for fault in &mut faults {
@@ -58,7 +61,7 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
         fault.to = fault.to.map(|to| to.saturating_sub(stage.began));
     }
     drop(stage);
-    let evidence = Evidence { entries, faults, counters };
+    let evidence = Evidence { entries, faults, counters, clocks };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
     let verdict = judge::judge(&ground, plan, &evidence, &picture);
     std::fs::write(&picture, timeline::draw(plan, &evidence, &verdict)).expect("the picture is written");

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
 use super::counters::{Counters, THINKS};
+use super::fake_clock;
 use super::journal::Pen;
 use super::plan::{COUNTER, Chance, LEADER, LEASES, Options};
 
@@ -31,6 +32,8 @@ pub struct Assignment {
     pub options: Options,
     pub broken: Option<String>,
     pub bad_habit: Option<BadHabit>,
+    /// Whether it tells what its clocks say.
+    pub tells_clocks: bool,
 }
 
 /// What users of the library must not do: for controls.
@@ -121,6 +124,9 @@ pub fn work(assignment: &Assignment, store: impl Store) {
     // In threads of their own, because what they do beside the lease blocks: the renewals go on meanwhile.
     std::thread::scope(|threads| {
         threads.spawn(|| unguarded(&Counters::open(&assignment.folder)));
+        if assignment.tells_clocks {
+            threads.spawn(|| fake_clock::tell(&assignment.pen("clocks")));
+        }
         threads.spawn(|| runtime.block_on(count(assignment, &leases)));
         threads.spawn(|| runtime.block_on(lead(assignment, &leases)));
         threads.spawn(|| runtime.block_on(operate(assignment, &leases)));
@@ -141,40 +147,38 @@ fn unguarded(counters: &Counters) {
 
 /// Many short holds; each reads, thinks and writes several times.
 async fn count(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) =
-        (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
+    let (chance, counters, pen) = (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
     loop {
-        let lease = acquire(leases, COUNTER, assignment, &chance, &mut pen).await;
+        let lease = acquire(leases, COUNTER, assignment, &chance, &pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
         let span = assignment.span(chance.between(200, longest));
         let token = lease.token().as_u64();
-        under(&lease, span, assignment, &mut pen, async || {
+        under(&lease, span, assignment, &pen, async || {
             let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
             let Some(value) = counters.read_fenced(token, no_fence) else { return false };
             tokio::time::sleep(THINKS).await;
             counters.write_fenced(token, value + 1, no_fence)
         })
         .await;
-        end(lease, assignment, &chance, &mut pen).await;
+        end(lease, assignment, &chance, &pen).await;
         tokio::time::sleep(Duration::from_millis(chance.between(0, 300))).await;
     }
 }
 
 /// A few long holds, as of an elected leader.
 async fn lead(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) =
-        (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
+    let (chance, counters, pen) = (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
     let name = format!("{}.{}", assignment.worker, assignment.life);
     loop {
-        let lease = acquire(leases, LEADER, assignment, &chance, &mut pen).await;
+        let lease = acquire(leases, LEADER, assignment, &chance, &pen).await;
         let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
         let token = lease.token().as_u64();
-        under(&lease, span, assignment, &mut pen, async || {
+        under(&lease, span, assignment, &pen, async || {
             tokio::time::sleep(THINKS).await;
             counters.lead(token, &name)
         })
         .await;
-        end(lease, assignment, &chance, &mut pen).await;
+        end(lease, assignment, &chance, &pen).await;
         tokio::time::sleep(Duration::from_millis(chance.between(0, 1000))).await;
     }
 }
@@ -189,7 +193,7 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
             return;
         }
         let name = chance.of(&LEASES);
-        let mut pen = assignment.pen(name);
+        let pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
         if chance.per_mille(200) {
             if leases.revoke(name, token).await.is_ok() {
@@ -202,7 +206,7 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
 }
 
 /// In one of three ways, until it is ours.
-async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &Chance, pen: &mut Pen) -> Lease {
+async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &Chance, pen: &Pen) -> Lease {
     let (waits, poll_ms) = (chance.per_mille(500), assignment.options.poll_ms);
     loop {
         pen.says("begins", 0);
@@ -227,7 +231,7 @@ async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &
 }
 
 /// Writes on and on, each time only after it has seen that it holds the lease.
-async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut Pen, write: impl AsyncFn() -> bool) {
+async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &Pen, write: impl AsyncFn() -> bool) {
     let (held, token, began) = (lease.held(), lease.token(), Instant::now());
     while began.elapsed() < span {
         pen.says("looks", token);
@@ -243,7 +247,7 @@ async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut
     }
 }
 
-async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut Pen) {
+async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &Pen) {
     if !lease.held().is_held() {
         pen.says("lost", lease.token());
         // Whoever comes next then takes over, instead of finding it released.

@@ -3,18 +3,15 @@
 
 #[path = "../blackbox/mod.rs"]
 mod blackbox;
-mod clocks;
 #[path = "../blackbox/on_dynamodb.rs"]
 mod on_dynamodb;
 #[path = "../support/mod.rs"]
 mod support;
 
-use blackbox::{BadHabit, Ground, Limits, Plan, Verdict};
+use blackbox::{BadHabit, Ground, Plan, Verdict};
 use leasehold::protocol::broken::Broken;
-use on_dynamodb::{plan, tables};
-use support::emulator::Emulator;
+use on_dynamodb::{plan, run_on_emulator};
 
-const LIMITS: Limits = Limits { ttl_ms: &[2000, 3000, 4000], poll_ms: 250, windows: 22, least_grants: 20 };
 /// As many as two cores carry.
 const AT_ONCE: usize = 4;
 
@@ -55,11 +52,6 @@ fn run_seeds(seeds: &[u64]) -> Vec<Verdict> {
     run_all(|ground| seeds.iter().map(|seed| plan(ground, *seed)).collect())
 }
 
-/// On an emulator of their own.
 fn run_all(plans: impl FnOnce(&Ground) -> Vec<Plan>) -> Vec<Verdict> {
-    let emulator = Emulator::start();
-    let ground = on_dynamodb::ground("dynamodb", emulator.addr(), "leases", LIMITS, "blackbox_dynamodb");
-    let plans = plans(&ground);
-    tables(&ground, plans.len());
-    blackbox::run_all(&ground, plans)
+    run_on_emulator("blackbox_dynamodb", plans)
 }
