@@ -56,6 +56,7 @@ pub fn start(ground: &Ground, plan: &Plan, folder: &Path) -> Vec<Member> {
             worker,
             life: 0,
             seed: plan.seed,
+            role: plan.roles[worker],
             folder: folder.to_owned(),
             proxy: proxy.addr().to_string(),
             place: ground.place.clone(),

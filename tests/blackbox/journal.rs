@@ -48,6 +48,14 @@ pub enum Said {
     Revoked(u64),
     /// As an operator, it has asked whoever has this token to finish.
     Asked(u64),
+    /// As an operator, it is about to force whoever has this token out.
+    Forces(u64),
+    /// That is done: others may hold it at once.
+    Forced(u64),
+    /// Nothing was done: it was over with that grant before.
+    Spared(u64),
+    /// What was granted was granted by an election.
+    Elected(u64),
     /// It is about to read its clocks.
     Reads,
     /// What they said: those of a [`Stamp`](leasehold::Stamp), in its order.
@@ -73,6 +81,10 @@ impl Said {
             "resumed" => Self::Resumed(token),
             "revoked" => Self::Revoked(token),
             "asked" => Self::Asked(token),
+            "forces" => Self::Forces(token),
+            "forced" => Self::Forced(token),
+            "spared" => Self::Spared(token),
+            "elected" => Self::Elected(token),
             "reads" => Self::Reads,
             _ => return None,
         })

@@ -8,7 +8,8 @@
 //! - `worker`, `counters`: what a worker process does, and the resources that it writes to.
 //! - `crew`, `stage`: the processes and their proxies, and the plan as it is carried out.
 //! - `fake_clock`: clocks that libfaketime changes, and whether it did.
-//! - `judge`: what must hold, and what a run needs to count.
+//! - `holds`, `forces`, `rules`: what the journal says that was held, and what must not be.
+//! - `judge`: what came of a run, and what it needs to count.
 //! - `report`, `timeline`: what people read.
 
 #![allow(clippy::disallowed_methods, reason = "real processes race in real time")]
@@ -17,12 +18,14 @@
 mod counters;
 mod crew;
 mod fake_clock;
+mod forces;
 mod holds;
 mod journal;
 mod judge;
 mod judge_tests;
 mod plan;
 mod report;
+mod rules;
 mod stage;
 mod timeline;
 mod worker;
@@ -90,16 +93,17 @@ pub fn run_in_batches(seeds: &[u64], at_once: usize, run: impl Fn(&[u64]) -> Vec
 /// So many runs have to have had everything that workers do.
 const SEVERAL: usize = 3;
 
-/// Fails if any of them violates something or does not count, or if several of them have never closed, or never handed
-/// over, resumed, revoked or asked.
+/// Fails if any of them violates something or does not count, or if several of them have never closed, never elected, or
+/// never handed over, resumed, revoked, forced or asked.
 pub fn assert_clean(verdicts: &[Verdict]) {
     println!("{}", report::table(verdicts));
     let bad: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_clean()).map(Verdict::summary).collect();
     assert!(bad.is_empty(), "{} of {} runs:\n{}", bad.len(), verdicts.len(), bad.join("\n"));
-    let Acts { closed, handed, resumed, revoked, asked } = Acts::sum(verdicts.iter().map(|verdict| verdict.acts));
+    let Acts { closed, handed, resumed, revoked, asked, forced, elected, .. } =
+        Acts::sum(verdicts.iter().map(|verdict| verdict.acts));
     // With long terms there are a few of each in a run, so of the rarer ones any will do.
-    let acts = [closed, handed + resumed + revoked + asked];
-    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, and what else was done: {acts:?}");
+    let acts = [closed, elected, handed + resumed + revoked + asked + forced];
+    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, elected, and what else was done: {acts:?}");
 }
 
 /// Of these seeds, or of those that the environment names: `LEASEHOLD_BLACKBOX_SEEDS=7,8` or `1-24`.

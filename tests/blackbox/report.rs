@@ -22,7 +22,7 @@ impl fmt::Display for Verdict {
             self.fenced.1,
             self.stale_refused
         )?;
-        writeln!(f, "{}", acts(&self.acts))?;
+        writeln!(f, "{}; {} overlaps with who was forced out", acts(&self.acts), self.excused)?;
         writeln!(f, "faults that happened: {}", faults(&self.faults))?;
         self.clocks.seen.iter().try_for_each(|seen| writeln!(f, "clocks of {seen}"))?;
         writeln!(f, "picture: {}", self.picture.display())?;
@@ -50,8 +50,11 @@ impl Verdict {
 }
 
 fn acts(acts: &Acts) -> String {
-    let Acts { closed, handed, resumed, revoked, asked } = acts;
-    format!("{closed} closed, {handed} handed over, {resumed} resumed, {revoked} revoked, {asked} asked to finish")
+    let Acts { closed, handed, resumed, revoked, asked, forced, elected, permits } = acts;
+    format!(
+        "{closed} closed, {handed} handed over, {resumed} resumed, {revoked} revoked, {asked} asked to finish, \
+         {forced} forced, {elected} elected, {permits} permits"
+    )
 }
 
 fn faults(faults: &BTreeMap<&'static str, usize>) -> String {
