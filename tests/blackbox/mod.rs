@@ -36,6 +36,7 @@ use std::path::PathBuf;
 pub use self::fake_clock::FakeClock;
 use self::judge::Acts;
 pub use self::judge::Verdict;
+use self::plan::{LEASES, SEMAPHORE};
 pub use self::plan::{Limits, Plan};
 pub use self::worker::{Assignment, BadHabit, work};
 use crate::support::faults::Answer;
@@ -104,6 +105,18 @@ pub fn assert_clean(verdicts: &[Verdict]) {
     // With long terms there are a few of each in a run, so of the rarer ones any will do.
     let acts = [closed, elected, handed + resumed + revoked + asked + forced];
     assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, elected, and what else was done: {acts:?}");
+}
+
+/// Fails if this run, of workers that never look whether they hold, was not seen to violate what it must: of the leases and
+/// of the semaphore. The fence holds all the same.
+pub fn assert_overlaps_are_seen(verdict: &Verdict) {
+    let leases = LEASES.iter().map(|lease| verdict.violates(&format!("overlap: {lease} ")));
+    let of_leases: usize = leases.sum();
+    let of_semaphore = verdict.violates(&format!("overlap: {SEMAPHORE}/"));
+    assert!(of_leases > 0 && of_semaphore > 0, "{of_leases} and {of_semaphore}: {verdict}");
+    assert!(verdict.stale_refused > 0, "{verdict}");
+    let past_the_fence = (verdict.fenced.1, verdict.violates("stale write accepted"), verdict.violates("log of"));
+    assert_eq!(past_the_fence, (0, 0, 0), "the fence holds all the same: {verdict}");
 }
 
 /// Of these seeds, or of those that the environment names: `LEASEHOLD_BLACKBOX_SEEDS=7,8` or `1-24`.

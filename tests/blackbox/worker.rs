@@ -96,9 +96,9 @@ impl Assignment {
         Some(serde_json::from_str(&found).expect("renamed when it was whole"))
     }
 
-    /// How long it works. Who never looks works past the term.
-    fn span(&self, ms: u64) -> Duration {
-        Duration::from_millis(if self.never_looks() { self.options.ttl_ms * 2 } else { ms })
+    /// How long it works. Who never looks works for so many terms.
+    fn span(&self, ms: u64, terms: u64) -> Duration {
+        Duration::from_millis(if self.never_looks() { self.options.ttl_ms * terms } else { ms })
     }
 
     fn never_looks(&self) -> bool {
@@ -165,7 +165,7 @@ async fn count(assignment: &Assignment, leases: &Leases) {
     loop {
         let lease = acquire(leases, COUNTER, None, assignment, &chance, &pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
-        let span = assignment.span(chance.between(200, longest));
+        let span = assignment.span(chance.between(200, longest), 2);
         let token = lease.token().as_u64();
         under(&lease.held(), span, assignment, &pen, async || {
             let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
@@ -185,7 +185,7 @@ async fn lead(assignment: &Assignment, leases: &Leases) {
     let name = assignment.name();
     let election = assignment.role.elects.then(|| Election::new(leases, LEADER).publish(name.as_str()));
     let in_office = async |held: Held| {
-        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
+        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)), 2);
         let token = held.token().as_u64();
         under(&held, span, assignment, &pen, async || {
             tokio::time::sleep(THINKS).await;
@@ -253,7 +253,7 @@ async fn take_permits(assignment: &Assignment, leases: &Leases) {
             let (permit, token) = (lease.name().as_str().to_owned(), lease.token().as_u64());
             let pen = &pens[PERMITS.iter().position(|one| *one == permit).expect("one of its permits")];
             pen.says("granted", token);
-            let span = assignment.span(chance.between(ttl_ms / 4, ttl_ms));
+            let span = assignment.span(chance.between(ttl_ms / 4, ttl_ms), 4);
             under(&lease.held(), span, assignment, pen, async || {
                 tokio::time::sleep(Duration::from_millis(80)).await;
                 counters.enter(&permit, token, &name)
@@ -270,13 +270,14 @@ async fn take_permits(assignment: &Assignment, leases: &Leases) {
 async fn operate(assignment: &Assignment, leases: &Leases) {
     let chance = assignment.chance(3);
     loop {
-        let ttl_ms = assignment.options.ttl_ms;
-        tokio::time::sleep(Duration::from_millis(chance.between(ttl_ms, ttl_ms * 3))).await;
+        // With long terms there would hardly be any in a run.
+        let pause_ms = assignment.options.ttl_ms.min(8000);
+        tokio::time::sleep(Duration::from_millis(chance.between(pause_ms, pause_ms * 3))).await;
         if assignment.healed().exists() {
             return;
         }
         // Nobody is forced out of a permit: how many then believe that they have one is not promised.
-        let of_semaphore = chance.per_mille(200);
+        let of_semaphore = chance.per_mille(300);
         let name = chance.of(if of_semaphore { &PERMITS } else { &LEASES });
         let pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };

@@ -26,14 +26,21 @@ fn holders_at_the_same_time_and_writes_past_the_fence_are_seen() {
     let test = "holders_at_the_same_time";
     let verdicts = run_all(|ground| {
         let control = |kind| plan(ground, 2).of(test, kind).breaking(Broken::CountNotRestarted).observed_only(true);
-        vec![control("CountNotRestarted"), control("CountNotRestarted-NoFence").with_habit(BadHabit::NoFence)]
+        let never_looks = plan(ground, 2).of(test, "NeverLooks").with_habit(BadHabit::NeverLooks);
+        vec![
+            control("CountNotRestarted"),
+            control("CountNotRestarted-NoFence").with_habit(BadHabit::NoFence),
+            never_looks,
+        ]
     });
-    let [fenced, unfenced] = &verdicts[..] else { panic!("two runs") };
+    let [fenced, unfenced, never_looks] = &verdicts[..] else { panic!("three runs") };
     assert!(fenced.violates("overlap") > 0 && fenced.violates("inside the margin") > 0, "{fenced}");
     assert!(fenced.stale_refused > 0, "{fenced}");
     let past_the_fence = (fenced.fenced.1, fenced.violates("stale write accepted"));
     assert_eq!(past_the_fence, (0, 0), "the fence holds all the same: {fenced}");
     assert!(unfenced.fenced.1 > 0 && unfenced.violates("stale write accepted") > 0, "{unfenced}");
+    blackbox::assert_overlaps_are_seen(never_looks);
+    assert!(never_looks.violates("more than 2 at once") > 0, "{never_looks}");
 }
 
 #[test]
