@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::Ground;
+use super::assignment::Assignment;
 use super::fake_clock::FakeClock;
 use super::plan::{Plan, What};
-use super::worker::Assignment;
 use crate::support::proxy::Proxy;
 use crate::support::worker::Worker;
 

@@ -5,7 +5,7 @@
 //!
 //! - `plan`: what a seed means.
 //! - `journal`: what the workers say, stamped by the harness's clock.
-//! - `worker`, `counters`: what a worker process does, and the resources that it writes to.
+//! - `worker`, `assignment`, `counters`: what a worker process does, and the resources that it writes to.
 //! - `crew`, `stage`: the processes and their proxies, and the plan as it is carried out.
 //! - `fake_clock`: clocks that libfaketime changes, and whether it did.
 //! - `holds`, `forces`, `rules`: what the journal says that was held, and what must not be.
@@ -15,6 +15,7 @@
 #![allow(clippy::disallowed_methods, reason = "real processes race in real time")]
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 
+mod assignment;
 mod counters;
 mod crew;
 mod fake_clock;
@@ -33,12 +34,13 @@ mod worker;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use self::assignment::{Assignment, BadHabit};
 pub use self::fake_clock::FakeClock;
 use self::judge::Acts;
 pub use self::judge::Verdict;
 use self::plan::{LEASES, SEMAPHORE};
 pub use self::plan::{Limits, Plan};
-pub use self::worker::{Assignment, BadHabit, work};
+pub use self::worker::work;
 use crate::support::faults::Answer;
 
 /// A service, and how its runs differ from those of others.

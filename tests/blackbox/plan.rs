@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold::protocol::broken::Broken;
 use serde::{Deserialize, Serialize};
 
+use super::assignment::BadHabit;
 use super::fake_clock::FakeClock;
-use super::worker::BadHabit;
 use crate::support::faults::{Answer, Fault};
 
 #[path = "../simulation/chance.rs"]

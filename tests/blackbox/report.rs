@@ -29,7 +29,7 @@ impl fmt::Display for Verdict {
         if !self.is_clean() {
             // All of them can be thousands.
             self.violations.iter().take(12).try_for_each(|bad| writeln!(f, "VIOLATION {bad}"))?;
-            writeln!(f, "{} violations in all", self.violations.len())?;
+            writeln!(f, "{} violations in all{}", self.violations.len(), kinds(&self.violations))?;
             self.void.iter().try_for_each(|why| writeln!(f, "VOID {why}"))?;
             writeln!(f, "the same plan again: {}", self.replay)?;
         }
@@ -47,6 +47,17 @@ impl Verdict {
             self.name, self.seed, self.replay
         )
     }
+}
+
+/// How many there are of each kind and lease.
+fn kinds(violations: &[String]) -> String {
+    let mut kinds: BTreeMap<_, usize> = BTreeMap::new();
+    for violation in violations {
+        let (kind, rest) = violation.split_once(": ").unwrap_or((violation, ""));
+        *kinds.entry((kind, rest.split(' ').next())).or_default() += 1;
+    }
+    let line = |((kind, of), count): (&(&str, Option<&str>), &usize)| format!("; {kind}: {} {count}", of.unwrap_or(""));
+    kinds.iter().map(line).collect()
 }
 
 fn acts(acts: &Acts) -> String {
