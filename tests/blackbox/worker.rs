@@ -38,7 +38,7 @@ pub fn work(assignment: &Assignment, store: impl Store) {
 }
 
 fn rule(name: &str) -> Broken {
-    let all = Broken::ALL.iter().chain(&Broken::AZURE);
+    let all = Broken::ALL.iter().chain(&Broken::ASSUMED).chain(&Broken::AZURE);
     *all.into_iter().find(|rule| format!("{rule:?}") == name).unwrap_or_else(|| panic!("no rule {name}"))
 }
 
@@ -172,18 +172,18 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
         let pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
         match chance.between(0, 9) {
-            0 | 1 => {
-                if leases.revoke(name, token).await.is_ok() {
-                    pen.says("revoked", token);
-                }
-            }
-            2 | 3 if !of_semaphore => {
+            0 | 1 if !of_semaphore => {
                 pen.says("forces", token);
                 match leases.force(name, token).await {
                     Ok(()) => pen.says("forced", token),
                     // It was over with that grant before.
                     Err(error) if error.kind() == ErrorKind::Refused => pen.says("spared", token),
                     Err(_) => {}
+                }
+            }
+            0..=3 => {
+                if leases.revoke(name, token).await.is_ok() {
+                    pen.says("revoked", token);
                 }
             }
             _ => {

@@ -12,6 +12,7 @@ mod support;
 use std::sync::LazyLock;
 
 use blackbox::{FakeClock, Ground, Plan, Verdict};
+use leasehold::protocol::broken::Broken;
 use on_dynamodb::{plan, run_on_emulator};
 
 /// Rates that differ by less than a hundredth, which is what is assumed of clocks.
@@ -24,25 +25,29 @@ const WALLS: [FakeClock; 4] = [
     FakeClock::wall(0, 0.2),
     FakeClock::wall(-30 * 24 * HOUR, 1.0),
 ];
+/// All too fast.
+const FAST_WALLS: [FakeClock; 4] = [FakeClock::wall(2 * HOUR, 3.0); 4];
 const HOUR: i64 = 60 * 60;
 /// Two of four, so slow that a renewal comes after the term, which others measure rightly.
 const QUARTER_SPEED: [FakeClock; 2] = [FakeClock::rate(0.25); 2];
 
-/// What all three tests look at: the runs go on at the same time, in the minute that one lasts.
+/// What all tests here look at: the runs go on at the same time, in the minute that one lasts.
 struct Runs {
     rates: Vec<Verdict>,
     walls: Vec<Verdict>,
-    control: Verdict,
+    slow: Verdict,
+    trusting: Verdict,
 }
 
 static RUNS: LazyLock<Runs> = LazyLock::new(|| {
     let seeds = blackbox::seeds(201..=201);
     let (first, others) = seeds.split_first().expect("a seed");
-    let mut verdicts = run(|ground| vec![rates(ground, *first), walls(ground, *first), quarter_speed(ground)]);
-    let control = verdicts.pop().expect("the last of three");
+    let mut verdicts =
+        run(|ground| vec![rates(ground, *first), walls(ground, *first), quarter_speed(ground), trusting(ground)]);
+    let (trusting, slow) = (verdicts.pop().expect("the last of four"), verdicts.pop().expect("the third of four"));
     verdicts.extend(others.iter().flat_map(|seed| run(|ground| vec![rates(ground, *seed), walls(ground, *seed)])));
     let (rates, walls) = verdicts.into_iter().partition(|verdict| verdict.name.ends_with("rates"));
-    Runs { rates, walls, control }
+    Runs { rates, walls, slow, trusting }
 });
 
 #[test]
@@ -55,12 +60,20 @@ fn nothing_is_violated_with_wall_clocks_that_are_off_by_hours_and_run_wild() {
     blackbox::assert_clean(&RUNS.walls);
 }
 
-/// The control. The harness's own clock is not among the slow ones, so it sees what follows.
+/// A control. The harness's own clock is not among the slow ones, so it sees what follows.
 #[test]
 fn holders_whose_clocks_go_at_a_quarter_of_the_speed_are_seen_to_overlap() {
-    let control = &RUNS.control;
-    assert!(control.violates("overlap") > 0 && control.violates("inside the margin") > 0, "{control}");
-    assert!(control.clocks.unproven.is_empty(), "{control}");
+    let slow = &RUNS.slow;
+    assert!(slow.violates("overlap") > 0 && slow.violates("inside the margin") > 0, "{slow}");
+    assert!(slow.clocks.unproven.is_empty(), "{slow}");
+}
+
+/// The other control: where wall clocks are trusted, it shows.
+#[test]
+fn workers_that_count_a_term_by_a_wall_clock_are_seen_to_take_over_and_open_early() {
+    let trusting = &RUNS.trusting;
+    assert!(trusting.violates("overlap") > 0 || trusting.violates("opened early") > 0, "{trusting}");
+    assert!(trusting.clocks.unproven.is_empty(), "{trusting}");
 }
 
 #[test]
@@ -92,4 +105,9 @@ fn walls(ground: &Ground, seed: u64) -> Plan {
 
 fn quarter_speed(ground: &Ground) -> Plan {
     plan(ground, 214).of("holders_whose_clocks_go_at_a_quarter", "quarter-speed").with_clocks(&QUARTER_SPEED)
+}
+
+fn trusting(ground: &Ground) -> Plan {
+    let plan = plan(ground, 214).of("workers_that_count_a_term_by_a_wall_clock", "TakerTrustsWallClock");
+    plan.breaking(Broken::TakerTrustsWallClock).with_clocks(&FAST_WALLS)
 }
