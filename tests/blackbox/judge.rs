@@ -24,6 +24,8 @@ pub struct Verdict {
     pub options: Options,
     pub replay: String,
     pub picture: PathBuf,
+    /// When the plan began: the times of violations count from the journal's beginning, those of the picture from then.
+    pub began: Duration,
     /// What must not be.
     pub violations: Vec<String>,
     /// Why it does not count.
@@ -129,7 +131,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         violations.extend(inside_the_margin(&takeovers, &plan.options));
         if LEASES.contains(&lease) {
             gaps.extend(takeovers.into_iter().map(|takeover| takeover.gap));
-            violations.extend(no_progress(entries, lease, &[lease], plan));
+            violations.extend(no_progress(evidence, lease, &[lease], plan));
         }
         if lease != COUNTER {
             violations.extend(rules::terms(lease, &evidence.counters.terms(lease)));
@@ -138,7 +140,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
     // Whatever permits there are, also those that there should not be.
     let of_semaphore: Vec<_> = all.iter().filter(|hold| hold.lease.starts_with(SEMAPHORE)).collect();
     violations.extend(too_many(&of_semaphore, PERMITS.len()));
-    violations.extend(no_progress(entries, SEMAPHORE, &PERMITS, plan));
+    violations.extend(no_progress(evidence, SEMAPHORE, &PERMITS, plan));
     violations.extend(rules::counter(evidence));
     let holds = of(&LEASES);
 
@@ -155,6 +157,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         options: plan.options.clone(),
         replay: replay(ground, plan),
         picture: picture.to_owned(),
+        began: evidence.began,
         violations,
         void: Vec::new(),
         grants: holds.len(),

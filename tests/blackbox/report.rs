@@ -27,6 +27,7 @@ impl fmt::Display for Verdict {
         self.clocks.seen.iter().try_for_each(|seen| writeln!(f, "clocks of {seen}"))?;
         writeln!(f, "picture: {}", self.picture.display())?;
         if !self.is_clean() {
+            writeln!(f, "the plan began at {:.3}", self.began.as_secs_f64())?;
             // All of them can be thousands.
             self.violations.iter().take(12).try_for_each(|bad| writeln!(f, "VIOLATION {bad}"))?;
             writeln!(f, "{} violations in all{}", self.violations.len(), kinds(&self.violations))?;

@@ -109,10 +109,10 @@ fn one(hold: &Hold) -> String {
 }
 
 /// When all faults are over, somebody holds one of these again: in the second half of what is left of the run.
-pub fn no_progress(entries: &[Entry], name: &str, leases: &[&str], plan: &Plan) -> Option<String> {
-    let at_last = (plan.heal + plan.length) / 2;
+pub fn no_progress(evidence: &Evidence, name: &str, leases: &[&str], plan: &Plan) -> Option<String> {
+    let at_last = evidence.began + (plan.heal + plan.length) / 2;
     let holds = |entry: &&Entry| leases.contains(&entry.lease.as_str()) && matches!(entry.said, Said::Held(_));
-    let last = entries.iter().rfind(holds).map(|entry| entry.at);
+    let last = evidence.entries.iter().rfind(holds).map(|entry| entry.at);
     (last < Some(at_last)).then(|| format!("no progress: {name} was last held at {last:?}"))
 }
 

@@ -20,6 +20,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// What a run leaves for the judge.
 pub struct Evidence {
+    /// When the plan began, on the journal's clock, as all that follows.
+    pub began: Duration,
     pub entries: Vec<Entry>,
     pub faults: Vec<Fault>,
     pub counters: Counters,
@@ -52,16 +54,10 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
         faults: Vec::new(),
     };
     stage.play();
-    let (mut entries, mut faults) = (stage.journal.entries(), stage.all_faults());
+    let (entries, faults, began) = (stage.journal.entries(), stage.all_faults(), stage.began);
     let clocks = fake_clock::check(&plan.clocks, &entries, stage.journal.epoch);
-    // From here on, times count from when the plan began.
-    entries.iter_mut().for_each(|entry| entry.at = entry.at.saturating_sub(stage.began));
-    for fault in &mut faults {
-        fault.from = fault.from.saturating_sub(stage.began);
-        fault.to = fault.to.map(|to| to.saturating_sub(stage.began));
-    }
     drop(stage);
-    let evidence = Evidence { entries, faults, counters, clocks };
+    let evidence = Evidence { began, entries, faults, counters, clocks };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
     let verdict = judge::judge(&ground, plan, &evidence, &picture);
     std::fs::write(&picture, timeline::draw(plan, &evidence, &verdict)).expect("the picture is written");

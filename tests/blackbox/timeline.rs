@@ -36,7 +36,7 @@ const BANDS: [(&str, &str); 3] = [("killed", "#e8a0a0"), ("frozen", "#a9cfee"), 
 
 pub fn draw(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> String {
     let scale = (WIDTH - LEFT - 20.0) / plan.length.as_secs_f64();
-    let mut picture = Picture { svg: String::new(), scale };
+    let mut picture = Picture { svg: String::new(), scale, began: evidence.began };
     let bottom = TOP + LANE * plan.workers as f64;
     picture.head(bottom + 84.0, &format!("{}, seed {}", verdict.name, plan.seed), &summary(verdict));
     for worker in 0..plan.workers {
@@ -75,6 +75,8 @@ fn summary(verdict: &Verdict) -> String {
 struct Picture {
     svg: String,
     scale: f64,
+    /// What lies before is drawn there.
+    began: Duration,
 }
 
 impl Picture {
@@ -88,7 +90,7 @@ impl Picture {
     }
 
     fn x(&self, at: Duration) -> f64 {
-        LEFT + at.as_secs_f64() * self.scale
+        LEFT + at.saturating_sub(self.began).as_secs_f64() * self.scale
     }
 
     fn text(&mut self, x: f64, y: f64, style: &str, text: &str) {
@@ -106,13 +108,13 @@ impl Picture {
             self.text(24.0, y + 36.0 + ROW * row as f64, "fill='#555'", lease);
         }
         self.text(24.0, y + 114.0, "fill='#555'", "faults");
-        let width = self.x(length) - LEFT;
+        let width = self.x(self.began + length) - LEFT;
         self.rect(LEFT, y + 18.0, width, LANE - 20.0, "fill='#f7f7f7'");
     }
 
     fn seconds(&mut self, length: Duration, bottom: f64) {
         for second in (0..=length.as_secs()).step_by(5) {
-            let x = self.x(Duration::from_secs(second));
+            let x = self.x(self.began + Duration::from_secs(second));
             let _ = writeln!(self.svg, "<path d='M{x:.1} {TOP}V{bottom}' stroke='#ccc' stroke-width='.6'/>");
             self.text(x - 6.0, bottom + 14.0, "fill='#555'", &format!("{second} s"));
         }

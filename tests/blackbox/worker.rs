@@ -172,7 +172,7 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
         let pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
         match chance.between(0, 9) {
-            0 | 1 if !of_semaphore => {
+            0 if !of_semaphore => {
                 pen.says("forces", token);
                 match leases.force(name, token).await {
                     Ok(()) => pen.says("forced", token),
@@ -181,7 +181,7 @@ async fn operate(assignment: &Assignment, leases: &Leases) {
                     Err(_) => {}
                 }
             }
-            0..=3 => {
+            0..=2 => {
                 if leases.revoke(name, token).await.is_ok() {
                     pen.says("revoked", token);
                 }

@@ -25,8 +25,8 @@ const WALLS: [FakeClock; 4] = [
     FakeClock::wall(0, 0.2),
     FakeClock::wall(-30 * 24 * HOUR, 1.0),
 ];
-/// All too fast.
-const FAST_WALLS: [FakeClock; 4] = [FakeClock::wall(2 * HOUR, 3.0); 4];
+/// All far too fast.
+const FAST_WALLS: [FakeClock; 4] = [FakeClock::wall(2 * HOUR, 10.0); 4];
 const HOUR: i64 = 60 * 60;
 /// Two of four, so slow that a renewal comes after the term, which others measure rightly.
 const QUARTER_SPEED: [FakeClock; 2] = [FakeClock::rate(0.25); 2];
