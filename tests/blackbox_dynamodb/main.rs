@@ -20,24 +20,17 @@ fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
     blackbox::assert_clean(&run_seeds(&blackbox::seeds(1..=4)));
 }
 
-/// The controls: without them, the runs above might see nothing at all.
+/// The controls: without them, the runs above might see nothing at all. Two, because the runs above go on at the same time.
 #[test]
 fn holders_at_the_same_time_and_writes_past_the_fence_are_seen() {
     let test = "holders_at_the_same_time";
     let verdicts = run_all(|ground| {
-        let control = |kind| plan(ground, 2).of(test, kind).breaking(Broken::CountNotRestarted).observed_only(true);
+        let unfenced = plan(ground, 2).of(test, "CountNotRestarted-NoFence").breaking(Broken::CountNotRestarted);
         let never_looks = plan(ground, 2).of(test, "NeverLooks").with_habit(BadHabit::NeverLooks);
-        vec![
-            control("CountNotRestarted"),
-            control("CountNotRestarted-NoFence").with_habit(BadHabit::NoFence),
-            never_looks,
-        ]
+        vec![unfenced.with_habit(BadHabit::NoFence).observed_only(true), never_looks]
     });
-    let [fenced, unfenced, never_looks] = &verdicts[..] else { panic!("three runs") };
-    assert!(fenced.violates("overlap") > 0 && fenced.violates("inside the margin") > 0, "{fenced}");
-    assert!(fenced.stale_refused > 0, "{fenced}");
-    let past_the_fence = (fenced.fenced.1, fenced.violates("stale write accepted"));
-    assert_eq!(past_the_fence, (0, 0), "the fence holds all the same: {fenced}");
+    let [unfenced, never_looks] = &verdicts[..] else { panic!("two runs") };
+    assert!(unfenced.violates("overlap") > 0 && unfenced.violates("inside the margin") > 0, "{unfenced}");
     assert!(unfenced.fenced.1 > 0 && unfenced.violates("stale write accepted") > 0, "{unfenced}");
     blackbox::assert_overlaps_are_seen(never_looks);
     blackbox::assert_crowds_are_seen(never_looks);
