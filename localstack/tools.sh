@@ -1,6 +1,12 @@
 # shellcheck shell=bash
 # What the files in services/ use.
 
+# Installs a package of the system: NAME. Only as root on Debian and its children, else it fails.
+system_package() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return
+  apt-get install -y --no-install-recommends "$1" || { apt-get update && apt-get install -y --no-install-recommends "$1"; }
+}
+
 # A Python of at least 3.MINOR that runs and can make virtual environments. A name on the PATH is not enough: version
 # managers put scripts there that only say that nothing is chosen.
 python_from() {

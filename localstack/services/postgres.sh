@@ -6,10 +6,7 @@ pins() { echo "the system's"; }
 
 install() {
   binaries && return
-  if [ "$(id -u)" = 0 ] && command -v apt-get; then
-    apt-get install -y --no-install-recommends postgresql || { apt-get update && apt-get install -y --no-install-recommends postgresql; }
-    binaries && return
-  fi
+  system_package postgresql && binaries && return
   fail "needs PostgreSQL's server (the package postgresql: apt-get install postgresql)"
 }
 

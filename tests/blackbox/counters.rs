@@ -1,4 +1,4 @@
-//! The resources: a counter that nothing guards, the same one behind a fence, and the election's log.
+//! The resources: a counter that nothing guards, the same one behind a fence, and the logs of the election and of the semaphore's permits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Counters {
             BEGIN IMMEDIATE;
             CREATE TABLE IF NOT EXISTS counters (kind TEXT PRIMARY KEY, value INTEGER, writes INTEGER, fence INTEGER);
             CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY AUTOINCREMENT, token INTEGER, value INTEGER);
-            CREATE TABLE IF NOT EXISTS election (seq INTEGER PRIMARY KEY AUTOINCREMENT, term INTEGER, leader TEXT);
+            CREATE TABLE IF NOT EXISTS terms (seq INTEGER PRIMARY KEY AUTOINCREMENT, lease TEXT, term INTEGER, leader TEXT);
             INSERT OR IGNORE INTO counters VALUES ('unguarded', 0, 0, 0), ('fenced', 0, 0, 0);
             COMMIT";
         connection.execute_batch(tables).expect("tables");
@@ -54,11 +54,11 @@ impl Counters {
         written
     }
 
-    /// A leader's entry in the log; refused if a later term has one.
-    pub fn lead(&self, term: u64, leader: &str) -> bool {
-        let sql = "INSERT INTO election (term, leader) SELECT ?1, ?2
-            WHERE NOT EXISTS (SELECT 1 FROM election WHERE term > ?1)";
-        self.0.execute(sql, params![term as i64, leader]).expect("written") > 0
+    /// An entry in the log of a lease; refused if a later term has one.
+    pub fn enter(&self, lease: &str, term: u64, leader: &str) -> bool {
+        let sql = "INSERT INTO terms (lease, term, leader) SELECT ?1, ?2, ?3
+            WHERE NOT EXISTS (SELECT 1 FROM terms WHERE lease = ?1 AND term > ?2)";
+        self.0.execute(sql, params![lease, term as i64, leader]).expect("written") > 0
     }
 
     fn value(&self, kind: &str) -> i64 {
@@ -80,10 +80,11 @@ impl Counters {
         rows.map(|row| row.expect("a row")).collect()
     }
 
-    /// The election's log in its order: term and leader.
-    pub fn election(&self) -> Vec<(i64, String)> {
-        let mut select = self.0.prepare("SELECT term, leader FROM election ORDER BY seq").expect("a table");
-        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+    /// The log of a lease in its order: term and leader.
+    pub fn terms(&self, lease: &str) -> Vec<(i64, String)> {
+        let sql = "SELECT term, leader FROM terms WHERE lease = ?1 ORDER BY seq";
+        let mut select = self.0.prepare(sql).expect("a table");
+        let rows = select.query_map([lease], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
         rows.map(|row| row.expect("a row")).collect()
     }
 }

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::Ground;
-use super::plan::{FakeClock, Plan, What};
-use super::worker::Assignment;
+use super::assignment::Assignment;
+use super::fake_clock::FakeClock;
+use super::plan::{Plan, What};
 use crate::support::proxy::Proxy;
 use crate::support::worker::Worker;
 
@@ -55,12 +56,14 @@ pub fn start(ground: &Ground, plan: &Plan, folder: &Path) -> Vec<Member> {
             worker,
             life: 0,
             seed: plan.seed,
+            role: plan.roles[worker],
             folder: folder.to_owned(),
             proxy: proxy.addr().to_string(),
             place: ground.place.clone(),
             options: plan.options.clone(),
             broken: plan.broken.clone(),
             bad_habit: plan.bad_habit,
+            tells_clocks: !plan.clocks.is_empty(),
         };
         let mut member =
             Member { proxy, assignment, clock: plan.clocks.get(worker).cloned(), process: None, hit: None };

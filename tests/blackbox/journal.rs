@@ -9,7 +9,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A line of a worker.
 #[derive(Clone, Debug)]
@@ -48,10 +48,26 @@ pub enum Said {
     Revoked(u64),
     /// As an operator, it has asked whoever has this token to finish.
     Asked(u64),
+    /// As an operator, it is about to force whoever has this token out.
+    Forces(u64),
+    /// That is done: others may hold it at once.
+    Forced(u64),
+    /// Nothing was done: it was over with that grant before.
+    Spared(u64),
+    /// What was granted was granted by an election.
+    Elected(u64),
+    /// It is about to read its clocks.
+    Reads,
+    /// What they said: those of a [`Stamp`](leasehold::Stamp), in its order.
+    Clocks([u64; 4]),
 }
 
 impl Said {
-    fn parse(word: &str, token: u64) -> Option<Self> {
+    fn parse(word: &str, numbers: &[u64]) -> Option<Self> {
+        if word == "clocks" {
+            return numbers.try_into().ok().map(Self::Clocks);
+        }
+        let [token] = *numbers else { return None };
         Some(match word {
             "begins" => Self::Begins,
             "granted" => Self::Granted(token),
@@ -65,6 +81,11 @@ impl Said {
             "resumed" => Self::Resumed(token),
             "revoked" => Self::Revoked(token),
             "asked" => Self::Asked(token),
+            "forces" => Self::Forces(token),
+            "forced" => Self::Forced(token),
+            "spared" => Self::Spared(token),
+            "elected" => Self::Elected(token),
+            "reads" => Self::Reads,
             _ => return None,
         })
     }
@@ -73,13 +94,16 @@ impl Said {
 /// The harness's side.
 pub struct Journal {
     pub began: Instant,
+    /// The wall clock then.
+    pub epoch: Duration,
     entries: Arc<Mutex<Vec<Entry>>>,
 }
 
 impl Journal {
     pub fn open(socket: &Path) -> io::Result<Self> {
         let listener = UnixListener::bind(socket)?;
-        let journal = Self { began: Instant::now(), entries: Arc::default() };
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let journal = Self { began: Instant::now(), epoch, entries: Arc::default() };
         let (began, entries) = (journal.began, journal.entries.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -131,7 +155,8 @@ fn parse(at: Duration, line: &str) -> Option<Entry> {
     let mut words = line.split(' ');
     let (worker, life) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let (lease, word) = (words.next()?.to_owned(), words.next()?);
-    let said = Said::parse(word, words.next()?.parse().ok()?)?;
+    let numbers: Option<Vec<_>> = words.map(|number| number.parse().ok()).collect();
+    let said = Said::parse(word, &numbers?)?;
     Some(Entry { at, worker, life, lease, said })
 }
 
@@ -147,9 +172,9 @@ impl Pen {
     }
 
     /// Returns once it is stamped. The process ends where nobody listens any more.
-    pub fn says(&mut self, word: &str, token: impl Display) {
-        let line = format!("{} {word} {token}\n", self.who);
-        let said = self.stream.write_all(line.as_bytes()).and_then(|()| self.stream.read_exact(&mut [0]));
+    pub fn says(&self, word: &str, what: impl Display) {
+        let (line, mut stream) = (format!("{} {word} {what}\n", self.who), &self.stream);
+        let said = stream.write_all(line.as_bytes()).and_then(|()| stream.read_exact(&mut [0]));
         if said.is_err() {
             std::process::exit(0);
         }

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Ground;
-use super::holds::{Hold, holds};
+use super::fake_clock::Clocks;
+use super::forces::Forces;
+use super::holds::holds;
 use super::journal::{Entry, Said};
-use super::plan::{LEASES, Options, Plan, What};
+use super::plan::{COUNTER, LEADER, LEASES, Options, PERMITS, Plan, SEMAPHORE, What};
+use super::rules::{self, inside_the_margin, no_progress, opened_early, overlaps, takeovers, tokens, too_many};
 use super::stage::Evidence;
 
 /// Of the eleven kinds of faults on the way, so many have to have happened. Which ones depends on who asks when.
@@ -21,6 +24,8 @@ pub struct Verdict {
     pub options: Options,
     pub replay: String,
     pub picture: PathBuf,
+    /// When the plan began: the times of violations count from the journal's beginning, those of the picture from then.
+    pub began: Duration,
     /// What must not be.
     pub violations: Vec<String>,
     /// Why it does not count.
@@ -35,7 +40,11 @@ pub struct Verdict {
     pub fenced: (i64, i64),
     pub stale_refused: usize,
     pub terms: usize,
+    /// Overlaps with holders that were forced out.
+    pub excused: usize,
     pub acts: Acts,
+    /// What the workers' clocks did, and where they are not seen to have been faked as planned.
+    pub clocks: Clocks,
     /// By kind.
     pub faults: BTreeMap<&'static str, usize>,
 }
@@ -48,6 +57,11 @@ pub struct Acts {
     pub resumed: usize,
     pub revoked: usize,
     pub asked: usize,
+    pub forced: usize,
+    /// Grants by an election.
+    pub elected: usize,
+    /// Grants of the semaphore.
+    pub permits: usize,
 }
 
 impl Acts {
@@ -59,6 +73,9 @@ impl Acts {
             resumed: count(|said| matches!(said, Said::Resumed(_))),
             revoked: count(|said| matches!(said, Said::Revoked(_))),
             asked: count(|said| matches!(said, Said::Asked(_))),
+            forced: count(|said| matches!(said, Said::Forced(_))),
+            elected: count(|said| matches!(said, Said::Elected(_))),
+            permits: 0,
         }
     }
 
@@ -69,6 +86,9 @@ impl Acts {
             resumed: all.resumed + one.resumed,
             revoked: all.revoked + one.revoked,
             asked: all.asked + one.asked,
+            forced: all.forced + one.forced,
+            elected: all.elected + one.elected,
+            permits: all.permits + one.permits,
         })
     }
 }
@@ -95,21 +115,34 @@ impl Verdict {
 }
 
 pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) -> Verdict {
-    let holds = holds(&evidence.entries);
-    let mut violations = Vec::new();
-    let mut gaps = Vec::new();
-    for lease in LEASES {
-        let of_lease: Vec<_> = holds.iter().filter(|hold| hold.lease == lease).collect();
-        violations.extend(tokens(&of_lease));
-        violations.extend(overlaps(&of_lease));
-        violations.extend(opened_early(&of_lease));
-        let takeovers = takeovers(&of_lease);
+    let ttl = Duration::from_millis(plan.options.ttl_ms);
+    let (all, entries) = (holds(&evidence.entries), &evidence.entries);
+    let forces = Forces::of(entries, &all);
+    let of = |leases: &[&str]| all.iter().filter(|hold| leases.contains(&hold.lease.as_str())).collect::<Vec<_>>();
+    let (mut violations, mut gaps, mut excused) = (Vec::new(), Vec::new(), 0);
+    for lease in LEASES.into_iter().chain(PERMITS) {
+        let holds = of(&[lease]);
+        violations.extend(tokens(&holds));
+        let overlaps = overlaps(&holds, &forces, ttl);
+        violations.extend(overlaps.bad);
+        excused += overlaps.excused;
+        violations.extend(opened_early(&holds, &forces));
+        let takeovers = takeovers(&holds, &forces);
         violations.extend(inside_the_margin(&takeovers, &plan.options));
-        gaps.extend(takeovers.into_iter().map(|takeover| takeover.gap));
-        violations.extend(no_progress(&evidence.entries, lease, plan));
+        if LEASES.contains(&lease) {
+            gaps.extend(takeovers.into_iter().map(|takeover| takeover.gap));
+            violations.extend(no_progress(evidence, lease, &[lease], plan));
+        }
+        if lease != COUNTER {
+            violations.extend(rules::terms(lease, &evidence.counters.terms(lease)));
+        }
     }
-    violations.extend(counter(evidence));
-    violations.extend(election(evidence));
+    // Whatever permits there are, also those that there should not be.
+    let of_semaphore: Vec<_> = all.iter().filter(|hold| hold.lease.starts_with(SEMAPHORE)).collect();
+    violations.extend(too_many(&of_semaphore, PERMITS.len()));
+    violations.extend(no_progress(evidence, SEMAPHORE, &PERMITS, plan));
+    violations.extend(rules::counter(evidence));
+    let holds = of(&LEASES);
 
     let lost = |kind| {
         let (writes, value) = evidence.counters.writes_and_value(kind);
@@ -117,13 +150,14 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
     };
     let mut faults = BTreeMap::new();
     evidence.faults.iter().for_each(|fault| *faults.entry(fault.name).or_default() += 1);
-    let terms: BTreeSet<_> = evidence.counters.election().into_iter().map(|(term, _)| term).collect();
+    let terms: BTreeSet<_> = evidence.counters.terms(LEADER).into_iter().map(|(term, _)| term).collect();
     let mut verdict = Verdict {
         name: format!("{}-{}", ground.name, plan.kind),
         seed: plan.seed,
         options: plan.options.clone(),
         replay: replay(ground, plan),
         picture: picture.to_owned(),
+        began: evidence.began,
         violations,
         void: Vec::new(),
         grants: holds.len(),
@@ -133,7 +167,9 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         fenced: lost("fenced"),
         stale_refused: holds.iter().map(|hold| hold.stale).sum(),
         terms: terms.len(),
-        acts: Acts::of(&evidence.entries),
+        excused,
+        acts: Acts { permits: of_semaphore.len(), ..Acts::of(entries) },
+        clocks: evidence.clocks.clone(),
         faults,
     };
     verdict.void = void(&verdict, ground);
@@ -157,119 +193,12 @@ fn void(verdict: &Verdict, ground: &Ground) -> Vec<String> {
     needs(verdict.fenced.0 > 0, "nothing was written under the fence".into());
     needs(verdict.grants >= ground.limits.least_grants, format!("only {} grants", verdict.grants));
     needs(verdict.takeovers > 0, "nobody took over from a holder that had not let go".into());
+    needs(verdict.acts.permits > 0, "nobody had a permit of the semaphore".into());
     for what in [What::Kill, What::Freeze, What::Partition] {
         needs(verdict.of_process(what) > 0, format!("nobody was {}", what.name()));
     }
     let kinds = verdict.faults.len().saturating_sub(3);
     needs(kinds >= LEAST_KINDS, format!("only {kinds} kinds of faults on the way"));
+    void.extend(verdict.clocks.unproven.iter().cloned());
     void
-}
-
-/// Unique, and above those of every grant that had returned before this one was asked for.
-pub(super) fn tokens(holds: &[&Hold]) -> Vec<String> {
-    let mut bad = Vec::new();
-    for (number, hold) in holds.iter().enumerate() {
-        for before in &holds[..number] {
-            if before.token == hold.token {
-                bad.push(format!("token twice: {}", pair(before, hold)));
-            } else if before.from < hold.began && before.token > hold.token {
-                bad.push(format!("token fell: {}", pair(before, hold)));
-            }
-        }
-    }
-    bad
-}
-
-/// What is compared lies inside of the true holds, so whatever overlaps here has overlapped.
-pub(super) fn overlaps(holds: &[&Hold]) -> Vec<String> {
-    let mut bad = Vec::new();
-    for (number, hold) in holds.iter().enumerate() {
-        // A hold of which no look was confirmed is no belief.
-        let Some(to) = hold.to else { continue };
-        let before = holds[..number].iter().filter(|before| before.to.is_some_and(|before| before > hold.from));
-        bad.extend(before.map(|before| format!("overlap: {} (to {:.3})", pair(before, hold), to.as_secs_f64())));
-    }
-    bad
-}
-
-/// Nobody holds what is closed. Its time counts from a moment after the holder has let go; clocks differ by 1 % or less.
-pub(super) fn opened_early(holds: &[&Hold]) -> Vec<String> {
-    let mut bad = Vec::new();
-    for hold in holds {
-        let (Some(let_go), Some(closed_for)) = (hold.let_go, hold.closed_for) else { continue };
-        let opens = let_go + closed_for.mul_f64(0.99);
-        let early = holds.iter().filter(|other| let_go < other.from && other.from < opens);
-        bad.extend(early.map(|other| format!("opened early: {}", pair(hold, other))));
-    }
-    bad
-}
-
-pub(super) struct Takeover<'a> {
-    from: &'a Hold,
-    by: &'a Hold,
-    gap: Duration,
-}
-
-/// The grants after a holder that had not let go by then.
-pub(super) fn takeovers<'a>(holds: &[&'a Hold]) -> Vec<Takeover<'a>> {
-    let pairs = holds.windows(2).filter_map(|pair| {
-        let (from, by) = (pair[0], pair[1]);
-        let let_go = from.let_go.is_some_and(|let_go| let_go <= by.from);
-        let gap = by.from.saturating_sub(from.to?);
-        (!let_go).then_some(Takeover { from, by, gap })
-    });
-    pairs.collect()
-}
-
-/// A holder that has not let go stops believing a margin before another one may hold.
-pub(super) fn inside_the_margin(takeovers: &[Takeover<'_>], options: &Options) -> Vec<String> {
-    let margin = Duration::from_millis(options.margin_ms);
-    let narrow = takeovers.iter().filter(|takeover| takeover.gap < margin);
-    narrow.map(|takeover| format!("inside the margin: {}", pair(takeover.from, takeover.by))).collect()
-}
-
-fn pair(before: &Hold, hold: &Hold) -> String {
-    let one = |hold: &Hold| {
-        let Hold { lease, worker, life, token, from, to, .. } = hold;
-        let to = to.map_or("?".into(), |to| format!("{:.3}", to.as_secs_f64()));
-        format!("{lease} {token} of worker {worker}.{life}, {:.3} to {to}", from.as_secs_f64())
-    };
-    format!("{}; {}", one(before), one(hold))
-}
-
-/// When all faults are over, somebody holds again: in the second half of what is left of the run.
-fn no_progress(entries: &[Entry], lease: &str, plan: &Plan) -> Option<String> {
-    let at_last = (plan.heal + plan.length) / 2;
-    let mut held = entries.iter().filter(|entry| entry.lease == lease && matches!(entry.said, Said::Held(_)));
-    let last = held.next_back().map(|entry| entry.at);
-    (last < Some(at_last)).then(|| format!("no progress: {lease} was last held at {last:?}"))
-}
-
-/// No write behind the fence is lost, and none is accepted after one with a higher token.
-fn counter(evidence: &Evidence) -> Vec<String> {
-    let mut bad = Vec::new();
-    let (writes, value) = evidence.counters.writes_and_value("fenced");
-    if writes != value {
-        bad.push(format!("fenced counter: {writes} writes have left {value}"));
-    }
-    let log = evidence.counters.log();
-    for pair in log.windows(2).filter(|pair| pair[1].0 < pair[0].0) {
-        bad.push(format!("stale write accepted: token {} after {}", pair[1].0, pair[0].0));
-    }
-    bad
-}
-
-/// One leader for each term, and terms that do not fall.
-fn election(evidence: &Evidence) -> Vec<String> {
-    let log = evidence.counters.election();
-    let mut bad = Vec::new();
-    for pair in log.windows(2) {
-        let ((term, leader), (next, other)) = (&pair[0], &pair[1]);
-        if next < term {
-            bad.push(format!("election log: term {next} after {term}"));
-        } else if next == term && leader != other {
-            bad.push(format!("election log: both {leader} and {other} lead term {term}"));
-        }
-    }
-    bad
 }

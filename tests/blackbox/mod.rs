@@ -5,23 +5,28 @@
 //!
 //! - `plan`: what a seed means.
 //! - `journal`: what the workers say, stamped by the harness's clock.
-//! - `worker`, `counters`: what a worker process does, and the resources that it writes to.
+//! - `worker`, `assignment`, `counters`: what a worker process does, and the resources that it writes to.
 //! - `crew`, `stage`: the processes and their proxies, and the plan as it is carried out.
-//! - `judge`: what must hold, and what a run needs to count.
+//! - `fake_clock`: clocks that libfaketime changes, and whether it did.
+//! - `holds`, `forces`, `rules`: what the journal says that was held, and what must not be.
+//! - `judge`: what came of a run, and what it needs to count.
 //! - `report`, `timeline`: what people read.
 
 #![allow(clippy::disallowed_methods, reason = "real processes race in real time")]
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "every test target uses its own part")]
 
+mod assignment;
 mod counters;
 mod crew;
 mod fake_clock;
+mod forces;
 mod holds;
 mod journal;
 mod judge;
 mod judge_tests;
 mod plan;
 mod report;
+mod rules;
 mod stage;
 mod timeline;
 mod worker;
@@ -29,10 +34,13 @@ mod worker;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use self::assignment::{Assignment, BadHabit};
+pub use self::fake_clock::FakeClock;
 use self::judge::Acts;
 pub use self::judge::Verdict;
-pub use self::plan::{FakeClock, Limits, Plan};
-pub use self::worker::{Assignment, BadHabit, work};
+use self::plan::{LEASES, SEMAPHORE};
+pub use self::plan::{Limits, Plan};
+pub use self::worker::work;
 use crate::support::faults::Answer;
 
 /// A service, and how its runs differ from those of others.
@@ -88,16 +96,32 @@ pub fn run_in_batches(seeds: &[u64], at_once: usize, run: impl Fn(&[u64]) -> Vec
 /// So many runs have to have had everything that workers do.
 const SEVERAL: usize = 3;
 
-/// Fails if any of them violates something or does not count, or if several of them have never closed, or never handed
-/// over, resumed, revoked or asked.
+/// Fails if any of them violates something or does not count, or if several of them have never closed, never elected, or
+/// never handed over, resumed, revoked, forced or asked.
 pub fn assert_clean(verdicts: &[Verdict]) {
     println!("{}", report::table(verdicts));
     let bad: Vec<_> = verdicts.iter().filter(|verdict| !verdict.is_clean()).map(Verdict::summary).collect();
     assert!(bad.is_empty(), "{} of {} runs:\n{}", bad.len(), verdicts.len(), bad.join("\n"));
-    let Acts { closed, handed, resumed, revoked, asked } = Acts::sum(verdicts.iter().map(|verdict| verdict.acts));
+    let Acts { closed, handed, resumed, revoked, asked, forced, elected, .. } =
+        Acts::sum(verdicts.iter().map(|verdict| verdict.acts));
     // With long terms there are a few of each in a run, so of the rarer ones any will do.
-    let acts = [closed, handed + resumed + revoked + asked];
-    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, and what else was done: {acts:?}");
+    let acts = [closed, elected, handed + resumed + revoked + asked + forced];
+    assert!(verdicts.len() < SEVERAL || !acts.contains(&0), "closed, elected, and what else was done: {acts:?}");
+}
+
+/// Fails if this run, of workers that never look whether they hold, was not seen to violate what it must. The fence holds all
+/// the same.
+pub fn assert_overlaps_are_seen(verdict: &Verdict) {
+    let overlaps: usize = LEASES.iter().map(|lease| verdict.violates(&format!("overlap: {lease} "))).sum();
+    assert!(overlaps > 0 && verdict.stale_refused > 0, "{verdict}");
+    let past_the_fence = (verdict.fenced.1, verdict.violates("stale write accepted"), verdict.violates("log of"));
+    assert_eq!(past_the_fence, (0, 0, 0), "the fence holds all the same: {verdict}");
+}
+
+/// The same of the semaphore. Where terms are long it can be missed, because a hold then is as long as the run.
+pub fn assert_crowds_are_seen(verdict: &Verdict) {
+    let overlaps = verdict.violates(&format!("overlap: {SEMAPHORE}/"));
+    assert!(overlaps > 0 && verdict.violates("more than 2 at once") > 0, "{verdict}");
 }
 
 /// Of these seeds, or of those that the environment names: `LEASEHOLD_BLACKBOX_SEEDS=7,8` or `1-24`.

@@ -1,4 +1,4 @@
-//! What runs on a blob service have in common, whoever serves it.
+//! The runs on a blob service, whoever serves it: the target says which seeds, and where.
 #![allow(unreachable_pub, reason = "it is a module of several test targets")]
 
 use std::net::SocketAddr;
@@ -9,6 +9,7 @@ use crate::blackbox::{self, Assignment, BadHabit, Ground, Limits, Plan, Verdict}
 use crate::support::azurite::KEY;
 use crate::support::faults::Answer;
 use crate::support::worker::role;
+use crate::{LONGER, ORDINARY, on_ground};
 
 /// The shortest terms that the service has.
 const LIMITS: Limits = Limits { ttl_ms: &[15_000, 16_000], poll_ms: 250, windows: 44, least_grants: 6 };
@@ -19,12 +20,45 @@ pub fn ground(name: &'static str, upstream: SocketAddr, place: String, target: &
     Ground { name, upstream, place, limits: LIMITS, out_of_order, target }
 }
 
-pub fn plan(ground: &Ground, seed: u64) -> Plan {
+/// As many as two cores carry.
+const AT_ONCE: usize = 4;
+
+#[test]
+fn nothing_is_violated_whatever_happens_to_processes_and_their_requests() {
+    blackbox::assert_clean(&run_seeds(&blackbox::seeds(ORDINARY)));
+}
+
+/// The control: without it, the other runs might see nothing at all.
+#[test]
+fn workers_that_never_look_whether_they_hold_are_seen_to_overlap() {
+    let verdicts = on_ground("control", |ground| {
+        run_all(
+            ground,
+            vec![plan(ground, 1).of("workers_that_never_look", "NeverLooks").with_habit(BadHabit::NeverLooks)],
+        )
+    });
+    blackbox::assert_overlaps_are_seen(&verdicts[0]);
+}
+
+#[test]
+#[ignore = "the longer matrix: ten minutes"]
+fn nothing_is_violated_in_the_longer_matrix() {
+    blackbox::assert_clean(&blackbox::run_in_batches(&blackbox::seeds(LONGER), AT_ONCE, run_seeds));
+}
+
+/// On a ground that no batch before has used.
+fn run_seeds(seeds: &[u64]) -> Vec<Verdict> {
+    on_ground(&format!("seed-{}", seeds[0]), |ground| {
+        run_all(ground, seeds.iter().map(|seed| plan(ground, *seed)).collect())
+    })
+}
+
+fn plan(ground: &Ground, seed: u64) -> Plan {
     Plan::new(seed, &ground.limits, &ground.out_of_order)
 }
 
 /// Each in a container of its own.
-pub fn run_all(ground: &Ground, plans: Vec<Plan>) -> Vec<Verdict> {
+fn run_all(ground: &Ground, plans: Vec<Plan>) -> Vec<Verdict> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for run in 0..plans.len() {
@@ -34,15 +68,6 @@ pub fn run_all(ground: &Ground, plans: Vec<Plan>) -> Vec<Verdict> {
         }
     });
     blackbox::run_all(ground, plans)
-}
-
-/// The control: without it, the other runs might see nothing at all.
-pub fn shows_that_overlaps_are_seen(ground: &Ground) {
-    let plan = plan(ground, 1).of("workers_that_never_look", "NeverLooks").with_habit(BadHabit::NeverLooks);
-    let verdicts = run_all(ground, vec![plan]);
-    assert!(verdicts[0].violates("overlap") > 0, "{}", verdicts[0]);
-    assert!(verdicts[0].stale_refused > 0, "{}", verdicts[0]);
-    assert_eq!(verdicts[0].fenced.1, 0, "the fence holds all the same: {}", verdicts[0]);
 }
 
 /// What a worker process runs; nothing in another one.

@@ -1,14 +1,17 @@
 //! What runs on DynamoDB have in common, whoever serves it.
-#![allow(unreachable_pub, reason = "it is a module of several test targets")]
+#![allow(dead_code, unreachable_pub, reason = "it is a module of several test targets")]
 
 use std::net::SocketAddr;
 
 use leasehold::dynamodb::{DynamoDbStore, create_table};
 
-use crate::blackbox::{self, Assignment, Ground, Limits, Plan};
-use crate::support::emulator::{client, retrying_client};
+use crate::blackbox::{self, Assignment, Ground, Limits, Plan, Verdict};
+use crate::support::emulator::{Emulator, client, retrying_client};
 use crate::support::faults::Answer;
 use crate::support::worker::role;
+
+/// Of the emulator in the test process.
+const EMULATOR: Limits = Limits { ttl_ms: &[2000, 3000, 4000], poll_ms: 250, windows: 22, least_grants: 20 };
 
 pub fn ground(name: &'static str, upstream: SocketAddr, place: &str, limits: Limits, target: &'static str) -> Ground {
     let (place, out_of_order) = (place.to_owned(), Answer::internal_error());
@@ -28,6 +31,15 @@ pub fn tables(ground: &Ground, runs: usize) {
             create_table(&client, format!("{}-{run}", ground.place)).await.unwrap();
         }
     });
+}
+
+/// Runs them at once, on an emulator of their own in this process.
+pub fn run_on_emulator(target: &'static str, plans: impl FnOnce(&Ground) -> Vec<Plan>) -> Vec<Verdict> {
+    let emulator = Emulator::start();
+    let ground = ground("dynamodb", emulator.addr(), "leases", EMULATOR, target);
+    let plans = plans(&ground);
+    tables(&ground, plans.len());
+    blackbox::run_all(&ground, plans)
 }
 
 /// What a worker process runs; nothing in another one.

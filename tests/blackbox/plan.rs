@@ -5,7 +5,8 @@ use std::time::Duration;
 use leasehold::protocol::broken::Broken;
 use serde::{Deserialize, Serialize};
 
-use super::worker::BadHabit;
+use super::assignment::BadHabit;
+use super::fake_clock::FakeClock;
 use crate::support::faults::{Answer, Fault};
 
 #[path = "../simulation/chance.rs"]
@@ -18,6 +19,10 @@ pub use self::chance::Chance;
 pub const COUNTER: &str = "counter";
 pub const LEADER: &str = "leader";
 pub const LEASES: [&str; 2] = [COUNTER, LEADER];
+
+/// The semaphore beside them, and the leases of its permits.
+pub const SEMAPHORE: &str = "slots";
+pub const PERMITS: [&str; 2] = ["slots/0", "slots/1"];
 
 /// What a service allows.
 #[derive(Clone, Copy)]
@@ -41,6 +46,7 @@ pub struct Plan {
     /// The test that runs it.
     pub test: &'static str,
     pub workers: usize,
+    pub roles: Vec<Role>,
     pub options: Options,
     /// How long it goes on.
     pub length: Duration,
@@ -48,7 +54,7 @@ pub struct Plan {
     pub heal: Duration,
     pub windows: Vec<Window>,
     pub blows: Vec<Blow>,
-    /// The clock of each worker, as libfaketime takes it; none: the machine's own.
+    /// The clock of each worker; none: the machine's own.
     pub clocks: Vec<FakeClock>,
     /// The rule that the workers break.
     pub broken: Option<String>,
@@ -64,6 +70,15 @@ pub struct Options {
     pub poll_ms: u64,
     pub thread: bool,
     pub observed_only: bool,
+}
+
+/// What a worker does beside what all do.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Role {
+    /// It gets the leader's lease by the recipe of an election.
+    pub elects: bool,
+    /// It competes for the semaphore's permits.
+    pub takes_permits: bool,
 }
 
 /// A span in which a share of a worker's requests meets a fault.
@@ -116,15 +131,6 @@ pub enum Target {
     Everybody,
 }
 
-/// How libfaketime changes a process's clocks.
-#[derive(Clone)]
-pub struct FakeClock {
-    /// As in `FAKETIME`.
-    pub spec: String,
-    /// Only the wall clock; else the clocks that cannot be set as well.
-    pub wall_only: bool,
-}
-
 impl Plan {
     pub fn new(seed: u64, limits: &Limits, out_of_order: &Answer) -> Self {
         let chance = Chance::new(seed, 1);
@@ -145,6 +151,7 @@ impl Plan {
             kind: "usual".into(),
             test: "nothing_is_violated_whatever",
             workers,
+            roles: roles(&Chance::new(seed, 4), workers),
             options,
             length,
             heal,
@@ -183,9 +190,17 @@ impl Plan {
     }
 
     /// With a clock for each worker.
-    pub fn with_clocks(self, clocks: Vec<FakeClock>) -> Self {
-        Self { clocks, ..self }
+    pub fn with_clocks(self, clocks: &[FakeClock]) -> Self {
+        Self { clocks: clocks.to_vec(), ..self }
     }
+}
+
+/// Half of the workers elect, and all but one take permits, of which one more than there are can be wanted at once.
+fn roles(chance: &Chance, workers: usize) -> Vec<Role> {
+    let (first, idle) =
+        (chance.between(0, workers as u64 - 1) as usize, chance.between(0, workers as u64 - 1) as usize);
+    let role = |worker| Role { elects: (worker + first) % workers < workers / 2, takes_permits: worker != idle };
+    (0..workers).map(role).collect()
 }
 
 fn windows(

@@ -22,13 +22,15 @@ impl fmt::Display for Verdict {
             self.fenced.1,
             self.stale_refused
         )?;
-        writeln!(f, "{}", acts(&self.acts))?;
+        writeln!(f, "{}; {} overlaps with who was forced out", acts(&self.acts), self.excused)?;
         writeln!(f, "faults that happened: {}", faults(&self.faults))?;
+        self.clocks.seen.iter().try_for_each(|seen| writeln!(f, "clocks of {seen}"))?;
         writeln!(f, "picture: {}", self.picture.display())?;
         if !self.is_clean() {
+            writeln!(f, "the plan began at {:.3}", self.began.as_secs_f64())?;
             // All of them can be thousands.
             self.violations.iter().take(12).try_for_each(|bad| writeln!(f, "VIOLATION {bad}"))?;
-            writeln!(f, "{} violations in all", self.violations.len())?;
+            writeln!(f, "{} violations in all{}", self.violations.len(), kinds(&self.violations))?;
             self.void.iter().try_for_each(|why| writeln!(f, "VOID {why}"))?;
             writeln!(f, "the same plan again: {}", self.replay)?;
         }
@@ -48,9 +50,23 @@ impl Verdict {
     }
 }
 
+/// How many there are of each kind and lease.
+fn kinds(violations: &[String]) -> String {
+    let mut kinds: BTreeMap<_, usize> = BTreeMap::new();
+    for violation in violations {
+        let (kind, rest) = violation.split_once(": ").unwrap_or((violation, ""));
+        *kinds.entry((kind, rest.split(' ').next())).or_default() += 1;
+    }
+    let line = |((kind, of), count): (&(&str, Option<&str>), &usize)| format!("; {kind}: {} {count}", of.unwrap_or(""));
+    kinds.iter().map(line).collect()
+}
+
 fn acts(acts: &Acts) -> String {
-    let Acts { closed, handed, resumed, revoked, asked } = acts;
-    format!("{closed} closed, {handed} handed over, {resumed} resumed, {revoked} revoked, {asked} asked to finish")
+    let Acts { closed, handed, resumed, revoked, asked, forced, elected, permits } = acts;
+    format!(
+        "{closed} closed, {handed} handed over, {resumed} resumed, {revoked} revoked, {asked} asked to finish, \
+         {forced} forced, {elected} elected, {permits} permits"
+    )
 }
 
 fn faults(faults: &BTreeMap<&'static str, usize>) -> String {

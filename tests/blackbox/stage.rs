@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::counters::Counters;
 use super::crew::{self, Member};
+use super::fake_clock::{self, Clocks};
 use super::journal::{Entry, Journal};
 use super::judge::{self, Verdict};
 use super::plan::{Blow, LEASES, Plan, Target};
@@ -19,9 +20,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// What a run leaves for the judge.
 pub struct Evidence {
+    /// When the plan began, on the journal's clock, as all that follows.
+    pub began: Duration,
     pub entries: Vec<Entry>,
     pub faults: Vec<Fault>,
     pub counters: Counters,
+    pub clocks: Clocks,
 }
 
 /// A fault that has happened: at a moment, or for a while.
@@ -50,15 +54,10 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
         faults: Vec::new(),
     };
     stage.play();
-    let (mut entries, mut faults) = (stage.journal.entries(), stage.all_faults());
-    // From here on, times count from when the plan began.
-    entries.iter_mut().for_each(|entry| entry.at = entry.at.saturating_sub(stage.began));
-    for fault in &mut faults {
-        fault.from = fault.from.saturating_sub(stage.began);
-        fault.to = fault.to.map(|to| to.saturating_sub(stage.began));
-    }
+    let (entries, faults, began) = (stage.journal.entries(), stage.all_faults(), stage.began);
+    let clocks = fake_clock::check(&plan.clocks, &entries, stage.journal.epoch);
     drop(stage);
-    let evidence = Evidence { entries, faults, counters };
+    let evidence = Evidence { began, entries, faults, counters, clocks };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
     let verdict = judge::judge(&ground, plan, &evidence, &picture);
     std::fs::write(&picture, timeline::draw(plan, &evidence, &verdict)).expect("the picture is written");

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use super::holds::{Hold, holds};
 use super::judge::Verdict;
-use super::plan::{LEASES, Plan};
+use super::plan::{LEASES, PERMITS, Plan, SEMAPHORE};
 use super::stage::{Evidence, Fault};
 
 const LEFT: f64 = 90.0;
 const WIDTH: f64 = 1500.0;
 const TOP: f64 = 64.0;
-const LANE: f64 = 92.0;
+const LANE: f64 = 120.0;
 const BAR: f64 = 24.0;
+const ROW: f64 = BAR + 4.0;
+/// Of the holds of the counter, the leader, and the semaphore's permits.
+const COLOURS: [&str; 3] = ["#6abf69", "#f0c23c", "#b48ad6"];
 /// Faults on the way that are closer together are one mark.
 const GRAIN: Duration = Duration::from_millis(120);
 
@@ -33,7 +36,7 @@ const BANDS: [(&str, &str); 3] = [("killed", "#e8a0a0"), ("frozen", "#a9cfee"), 
 
 pub fn draw(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> String {
     let scale = (WIDTH - LEFT - 20.0) / plan.length.as_secs_f64();
-    let mut picture = Picture { svg: String::new(), scale };
+    let mut picture = Picture { svg: String::new(), scale, began: evidence.began };
     let bottom = TOP + LANE * plan.workers as f64;
     picture.head(bottom + 84.0, &format!("{}, seed {}", verdict.name, plan.seed), &summary(verdict));
     for worker in 0..plan.workers {
@@ -72,6 +75,8 @@ fn summary(verdict: &Verdict) -> String {
 struct Picture {
     svg: String,
     scale: f64,
+    /// What lies before is drawn there.
+    began: Duration,
 }
 
 impl Picture {
@@ -85,7 +90,7 @@ impl Picture {
     }
 
     fn x(&self, at: Duration) -> f64 {
-        LEFT + at.as_secs_f64() * self.scale
+        LEFT + at.saturating_sub(self.began).as_secs_f64() * self.scale
     }
 
     fn text(&mut self, x: f64, y: f64, style: &str, text: &str) {
@@ -99,17 +104,17 @@ impl Picture {
     fn lane(&mut self, worker: usize, length: Duration) {
         let y = TOP + LANE * worker as f64;
         self.text(12.0, y + 20.0, "font-weight='bold'", &format!("worker {worker}"));
-        for (row, lease) in LEASES.iter().enumerate() {
-            self.text(24.0, y + 36.0 + (BAR + 4.0) * row as f64, "fill='#555'", lease);
+        for (row, lease) in LEASES.iter().chain([&SEMAPHORE]).enumerate() {
+            self.text(24.0, y + 36.0 + ROW * row as f64, "fill='#555'", lease);
         }
-        self.text(24.0, y + 86.0, "fill='#555'", "faults");
-        let width = self.x(length) - LEFT;
+        self.text(24.0, y + 114.0, "fill='#555'", "faults");
+        let width = self.x(self.began + length) - LEFT;
         self.rect(LEFT, y + 18.0, width, LANE - 20.0, "fill='#f7f7f7'");
     }
 
     fn seconds(&mut self, length: Duration, bottom: f64) {
         for second in (0..=length.as_secs()).step_by(5) {
-            let x = self.x(Duration::from_secs(second));
+            let x = self.x(self.began + Duration::from_secs(second));
             let _ = writeln!(self.svg, "<path d='M{x:.1} {TOP}V{bottom}' stroke='#ccc' stroke-width='.6'/>");
             self.text(x - 6.0, bottom + 14.0, "fill='#555'", &format!("{second} s"));
         }
@@ -127,15 +132,22 @@ impl Picture {
     }
 
     fn bar(&mut self, hold: &Hold) {
-        let Some(row) = LEASES.iter().position(|lease| *lease == hold.lease) else { return };
-        let (x, y) = (self.x(hold.from), TOP + LANE * hold.worker as f64 + 20.0 + (BAR + 4.0) * row as f64);
+        let row = LEASES.iter().position(|lease| *lease == hold.lease);
+        let Some((y, height, colour)) = row.map(|row| (ROW * row as f64, BAR, COLOURS[row])).or_else(|| {
+            // The permits share a row.
+            let permit = PERMITS.iter().position(|permit| *permit == hold.lease)?;
+            let (row, half) = (LEASES.len(), BAR / PERMITS.len() as f64);
+            Some((ROW * row as f64 + half * permit as f64, half, COLOURS[row]))
+        }) else {
+            return;
+        };
+        let (x, y) = (self.x(hold.from), TOP + LANE * hold.worker as f64 + 20.0 + y);
         let width = (self.x(hold.to.unwrap_or(hold.from)) - x).max(1.0);
         let stroke = if hold.stale > 0 { " stroke='#d00' stroke-width='2'" } else { "" };
-        let colour = if row == 0 { "#6abf69" } else { "#f0c23c" };
-        self.rect(x, y, width, BAR, &format!("fill='{colour}'{stroke}"));
+        self.rect(x, y, width, height, &format!("fill='{colour}'{stroke}"));
         // The tokens of a lease that begin as high as a clock differ in their last digits.
         let token = if hold.token < 100_000 { hold.token.to_string() } else { format!("{:05}", hold.token % 100_000) };
-        if width > token.len() as f64 * 5.5 {
+        if width > token.len() as f64 * 5.5 && height == BAR {
             self.text(x + 1.5, y + 16.0, "font-size='9'", &token);
         }
     }
@@ -146,7 +158,7 @@ impl Picture {
             let Some(kind) = MARKS.iter().position(|(_, _, names)| names.contains(&fault.name)) else { continue };
             let slot = fault.from.as_millis() / GRAIN.as_millis();
             if drawn.insert((fault.worker, kind, slot)) {
-                let (x, y) = (self.x(fault.from), TOP + LANE * fault.worker as f64 + 78.0);
+                let (x, y) = (self.x(fault.from), TOP + LANE * fault.worker as f64 + 106.0);
                 self.rect(x, y, 2.0, 11.0, &format!("fill='{}'", MARKS[kind].0));
             }
         }
@@ -154,7 +166,8 @@ impl Picture {
 
     fn legend(&mut self, y: f64) {
         let mut x = LEFT;
-        let leases = [("#6abf69", "held: counter (number: the last digits of the token)"), ("#f0c23c", "held: leader")];
+        let names = ["held: counter (number: the last digits of the token)", "held: leader", "held: permits"];
+        let leases = COLOURS.into_iter().zip(names);
         let bands = BANDS.map(|(name, colour)| (colour, name));
         for (colour, name) in leases.into_iter().chain(bands).chain([("#d00", "framed: a stale write was refused")]) {
             self.rect(x, y, 12.0, 12.0, &format!("fill='{colour}'"));

@@ -1,115 +1,19 @@
 //! What a worker process does: it competes for both leases, writes under them, and says so.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use leasehold::protocol::broken::Broken;
-use leasehold::{Attempt, Ended, Error, Handover, Inspection, Lease, Leases, Renewal, Store, Takeover};
+use leasehold::recipes::{Election, Semaphore};
+use leasehold::{Attempt, Ended, Error, ErrorKind, Held, Inspection, Lease, Leases, Store};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
+use super::assignment::{Assignment, BadHabit};
 use super::counters::{Counters, THINKS};
+use super::fake_clock;
 use super::journal::Pen;
-use super::plan::{COUNTER, Chance, LEADER, LEASES, Options};
-
-const VARIABLE: &str = "LEASEHOLD_BLACKBOX_ASSIGNMENT";
-
-/// What one process is told.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Assignment {
-    pub worker: usize,
-    /// Counts the processes in this worker's place.
-    pub life: usize,
-    pub seed: u64,
-    pub folder: PathBuf,
-    /// Its own proxy, as `ADDRESS:PORT`.
-    pub proxy: String,
-    /// The table, or the container's path.
-    pub place: String,
-    pub options: Options,
-    pub broken: Option<String>,
-    pub bad_habit: Option<BadHabit>,
-}
-
-/// What users of the library must not do: for controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum BadHabit {
-    /// Takes a lease that was granted for held until the work is done.
-    NeverLooks,
-    /// Writes without asking the fence.
-    NoFence,
-}
-
-impl Assignment {
-    pub fn variable(&self) -> (&'static str, String) {
-        (VARIABLE, serde_json::to_string(self).expect("plain values"))
-    }
-
-    /// That of this process.
-    pub fn of_this_process() -> Self {
-        let text = std::env::var(VARIABLE).expect("a worker has an assignment");
-        serde_json::from_str(&text).expect("as it was written")
-    }
-
-    pub fn socket(&self) -> PathBuf {
-        self.folder.join("journal")
-    }
-
-    fn pen(&self, lease: &str) -> Pen {
-        Pen::new(&self.socket(), self.worker, self.life, lease).unwrap_or_else(|_| std::process::exit(0))
-    }
-
-    /// Is there once the faults are over.
-    pub fn healed(&self) -> PathBuf {
-        self.folder.join("healed")
-    }
-
-    fn handover(&self, lease: &str) -> PathBuf {
-        self.folder.join(format!("{lease}.handover"))
-    }
-
-    /// Leaves it where every process finds it.
-    fn leave(&self, handover: &Handover) {
-        let text = serde_json::to_string(handover).expect("plain values");
-        let draft = self.folder.join(format!("{}.{}.draft", self.worker, handover.name()));
-        std::fs::write(&draft, text).expect("a folder of the run's own");
-        std::fs::rename(&draft, self.handover(handover.name().as_str())).expect("a folder of the run's own");
-    }
-
-    /// One that somebody has left. Often it stays there, so that others find it too.
-    fn find_handover(&self, lease: &str, chance: &Chance) -> Option<Handover> {
-        let path = self.handover(lease);
-        let found = std::fs::read_to_string(&path).ok()?;
-        if chance.per_mille(500) {
-            // Somebody else may have taken it away.
-            let _ = std::fs::remove_file(&path);
-        }
-        Some(serde_json::from_str(&found).expect("renamed when it was whole"))
-    }
-
-    /// How long it works. Who never looks works past the term.
-    fn span(&self, ms: u64) -> Duration {
-        let never_looks = self.bad_habit == Some(BadHabit::NeverLooks);
-        Duration::from_millis(if never_looks { self.options.ttl_ms * 2 } else { ms })
-    }
-
-    fn chance(&self, stream: u64) -> Chance {
-        Chance::new(self.seed, 1000 + stream + 10 * self.worker as u64 + 1000 * self.life as u64)
-    }
-
-    fn client(&self, store: impl Store) -> Result<Leases, Error> {
-        let Options { ttl_ms, margin_ms, poll_ms, thread, observed_only } = self.options;
-        Leases::builder(store)
-            .ttl(Duration::from_millis(ttl_ms))
-            .margin(Duration::from_millis(margin_ms))
-            .poll(Duration::from_millis(poll_ms))
-            .renewal(if thread { Renewal::Thread } else { Renewal::Task })
-            .takeover(if observed_only { Takeover::ObservedOnly } else { Takeover::StoreTime })
-            .build()
-    }
-}
+use super::plan::{COUNTER, Chance, LEADER, LEASES, Options, PERMITS, SEMAPHORE};
 
 /// Goes on until the process is ended.
 pub fn work(assignment: &Assignment, store: impl Store) {
@@ -121,14 +25,20 @@ pub fn work(assignment: &Assignment, store: impl Store) {
     // In threads of their own, because what they do beside the lease blocks: the renewals go on meanwhile.
     std::thread::scope(|threads| {
         threads.spawn(|| unguarded(&Counters::open(&assignment.folder)));
+        if assignment.tells_clocks {
+            threads.spawn(|| fake_clock::tell(&assignment.pen("clocks")));
+        }
         threads.spawn(|| runtime.block_on(count(assignment, &leases)));
         threads.spawn(|| runtime.block_on(lead(assignment, &leases)));
         threads.spawn(|| runtime.block_on(operate(assignment, &leases)));
+        if assignment.role.takes_permits {
+            threads.spawn(|| runtime.block_on(take_permits(assignment, &leases)));
+        }
     });
 }
 
 fn rule(name: &str) -> Broken {
-    let all = Broken::ALL.iter().chain(&Broken::AZURE);
+    let all = Broken::ALL.iter().chain(&Broken::ASSUMED).chain(&Broken::AZURE);
     *all.into_iter().find(|rule| format!("{rule:?}") == name).unwrap_or_else(|| panic!("no rule {name}"))
 }
 
@@ -141,68 +51,159 @@ fn unguarded(counters: &Counters) {
 
 /// Many short holds; each reads, thinks and writes several times.
 async fn count(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) =
-        (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
+    let (chance, counters, pen) = (assignment.chance(1), Counters::open(&assignment.folder), assignment.pen(COUNTER));
     loop {
-        let lease = acquire(leases, COUNTER, assignment, &chance, &mut pen).await;
+        let lease = acquire(leases, COUNTER, None, assignment, &chance, &pen).await;
         let longest = if chance.per_mille(80) { assignment.options.ttl_ms * 2 } else { 1500 };
-        let span = assignment.span(chance.between(200, longest));
+        let span = assignment.span(chance.between(200, longest), 2);
         let token = lease.token().as_u64();
-        under(&lease, span, assignment, &mut pen, async || {
+        under(&lease.held(), span, assignment, &pen, async || {
             let no_fence = assignment.bad_habit == Some(BadHabit::NoFence);
             let Some(value) = counters.read_fenced(token, no_fence) else { return false };
             tokio::time::sleep(THINKS).await;
             counters.write_fenced(token, value + 1, no_fence)
         })
         .await;
-        end(lease, assignment, &chance, &mut pen).await;
+        end(lease, assignment, &chance, &pen).await;
         tokio::time::sleep(Duration::from_millis(chance.between(0, 300))).await;
     }
 }
 
-/// A few long holds, as of an elected leader.
+/// A few long holds, as of an elected leader. Some are elected by the recipe, and others acquire the same lease.
 async fn lead(assignment: &Assignment, leases: &Leases) {
-    let (chance, counters, mut pen) =
-        (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
-    let name = format!("{}.{}", assignment.worker, assignment.life);
-    loop {
-        let lease = acquire(leases, LEADER, assignment, &chance, &mut pen).await;
-        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)));
-        let token = lease.token().as_u64();
-        under(&lease, span, assignment, &mut pen, async || {
+    let (chance, counters, pen) = (assignment.chance(2), Counters::open(&assignment.folder), assignment.pen(LEADER));
+    let name = assignment.name();
+    let election = assignment.role.elects.then(|| Election::new(leases, LEADER).publish(name.as_str()));
+    let in_office = async |held: Held| {
+        let span = assignment.span(chance.between(3000, 12_000.max(assignment.options.ttl_ms * 2)), 2);
+        let token = held.token().as_u64();
+        under(&held, span, assignment, &pen, async || {
             tokio::time::sleep(THINKS).await;
-            counters.lead(token, &name)
+            counters.enter(LEADER, token, &name)
         })
         .await;
-        end(lease, assignment, &chance, &mut pen).await;
+    };
+    loop {
+        match &election {
+            // It would end even the work of who never looks.
+            Some(election) if chance.per_mille(500) && !assignment.never_looks() => {
+                pen.says("begins", 0);
+                let _ = election.lead(|held| campaigned(held, &pen, &in_office)).await;
+            }
+            _ => {
+                let lease = acquire(leases, LEADER, election.as_ref(), assignment, &chance, &pen).await;
+                in_office(lease.held()).await;
+                end(lease, assignment, &chance, &pen).await;
+            }
+        }
         tokio::time::sleep(Duration::from_millis(chance.between(0, 1000))).await;
     }
 }
 
-/// Now and then revokes whoever holds, or asks for an end, until the faults are over.
+/// A term of a leader that the recipe ends: after it, the recipe resigns, or campaigns again.
+async fn campaigned(held: Held, pen: &Pen, in_office: &impl AsyncFn(Held)) -> Result<(), Error> {
+    let token = held.token().as_u64();
+    pen.says("granted", token);
+    pen.says("elected", token);
+    let _leaves = Leaves { pen, token };
+    in_office(held.clone()).await;
+    if !held.is_held() {
+        pen.says("lost", token);
+    }
+    Ok(())
+}
+
+/// Says that it lets go, also where the recipe drops the work.
+struct Leaves<'a> {
+    pen: &'a Pen,
+    token: u64,
+}
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.pen.says("releases", self.token);
+        self.pen.says("begins", 0);
+    }
+}
+
+/// Long holds of one of two permits, with few looks.
+async fn take_permits(assignment: &Assignment, leases: &Leases) {
+    let (chance, counters) = (assignment.chance(4), Counters::open(&assignment.folder));
+    let semaphore = Semaphore::new(leases, SEMAPHORE, PERMITS.len() as u32).expect("a name");
+    let (name, pens) = (assignment.name(), PERMITS.map(|permit| assignment.pen(permit)));
+    let Options { ttl_ms, poll_ms, .. } = assignment.options;
+    loop {
+        pens.iter().for_each(|pen| pen.says("begins", 0));
+        let lease = if chance.per_mille(500) {
+            semaphore.acquire().await.ok()
+        } else {
+            semaphore.try_acquire().await.ok().and_then(Attempt::acquired)
+        };
+        if let Some(lease) = lease {
+            let (permit, token) = (lease.name().as_str().to_owned(), lease.token().as_u64());
+            let pen = &pens[PERMITS.iter().position(|one| *one == permit).expect("one of its permits")];
+            pen.says("granted", token);
+            let span = assignment.span(chance.between(ttl_ms / 4, ttl_ms), 4);
+            under(&lease.held(), span, assignment, pen, async || {
+                tokio::time::sleep(Duration::from_millis(80)).await;
+                counters.enter(&permit, token, &name)
+            })
+            .await;
+            leave(&lease, assignment, &chance, pen).await;
+            if chance.per_mille(100) { drop(lease) } else { _ = lease.release().await }
+        }
+        tokio::time::sleep(Duration::from_millis(chance.between(poll_ms, poll_ms * 6))).await;
+    }
+}
+
+/// Now and then revokes whoever holds, forces it out, or asks for an end, until the faults are over.
 async fn operate(assignment: &Assignment, leases: &Leases) {
     let chance = assignment.chance(3);
     loop {
-        let ttl_ms = assignment.options.ttl_ms;
-        tokio::time::sleep(Duration::from_millis(chance.between(ttl_ms, ttl_ms * 3))).await;
+        // With long terms there would hardly be any in a run.
+        let pause_ms = assignment.options.ttl_ms.min(4000);
+        tokio::time::sleep(Duration::from_millis(chance.between(pause_ms, pause_ms * 3))).await;
         if assignment.healed().exists() {
             return;
         }
-        let name = chance.of(&LEASES);
-        let mut pen = assignment.pen(name);
+        // Nobody is forced out of a permit: how many then believe that they have one is not promised.
+        let of_semaphore = chance.per_mille(300);
+        let name = chance.of(if of_semaphore { &PERMITS } else { &LEASES });
+        let pen = assignment.pen(name);
         let Ok(Inspection { token: Some(token), .. }) = leases.inspect(name).await else { continue };
-        if chance.per_mille(200) {
-            if leases.revoke(name, token).await.is_ok() {
-                pen.says("revoked", token);
+        match chance.between(0, 9) {
+            0 if !of_semaphore => {
+                pen.says("forces", token);
+                match leases.force(name, token).await {
+                    Ok(()) => pen.says("forced", token),
+                    // It was over with that grant before.
+                    Err(error) if error.kind() == ErrorKind::Refused => pen.says("spared", token),
+                    Err(_) => {}
+                }
             }
-        } else if leases.ask(name, token, Duration::from_millis(300)).await.is_ok() {
-            pen.says("asked", token);
+            0..=2 => {
+                if leases.revoke(name, token).await.is_ok() {
+                    pen.says("revoked", token);
+                }
+            }
+            _ => {
+                if leases.ask(name, token, Duration::from_millis(300)).await.is_ok() {
+                    pen.says("asked", token);
+                }
+            }
         }
     }
 }
 
-/// In one of three ways, until it is ours.
-async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &Chance, pen: &mut Pen) -> Lease {
+/// In one of four ways, until it is ours.
+async fn acquire(
+    leases: &Leases,
+    name: &str,
+    election: Option<&Election>,
+    assignment: &Assignment,
+    chance: &Chance,
+    pen: &Pen,
+) -> Lease {
     let (waits, poll_ms) = (chance.per_mille(500), assignment.options.poll_ms);
     loop {
         pen.says("begins", 0);
@@ -213,13 +214,18 @@ async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &
             pen.says("resumed", lease.token());
             return lease;
         }
-        let lease = if waits {
+        let lease = if let Some(election) = election {
+            election.campaign().await.ok()
+        } else if waits {
             leases.acquire(name).await.ok()
         } else {
             leases.try_acquire(name).await.ok().and_then(Attempt::acquired)
         };
         if let Some(lease) = lease {
             pen.says("granted", lease.token());
+            if election.is_some() {
+                pen.says("elected", lease.token());
+            }
             return lease;
         }
         tokio::time::sleep(Duration::from_millis(chance.between(poll_ms / 5, poll_ms))).await;
@@ -227,12 +233,11 @@ async fn acquire(leases: &Leases, name: &str, assignment: &Assignment, chance: &
 }
 
 /// Writes on and on, each time only after it has seen that it holds the lease.
-async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut Pen, write: impl AsyncFn() -> bool) {
-    let (held, token, began) = (lease.held(), lease.token(), Instant::now());
+async fn under(held: &Held, span: Duration, assignment: &Assignment, pen: &Pen, write: impl AsyncFn() -> bool) {
+    let (token, began) = (held.token(), Instant::now());
     while began.elapsed() < span {
         pen.says("looks", token);
-        let (never_looks, asked) = (assignment.bad_habit == Some(BadHabit::NeverLooks), held.asked().is_some());
-        if !never_looks && (asked || !held.is_held()) {
+        if !assignment.never_looks() && (held.asked().is_some() || !held.is_held()) {
             return;
         }
         pen.says("held", token);
@@ -243,7 +248,8 @@ async fn under(lease: &Lease, span: Duration, assignment: &Assignment, pen: &mut
     }
 }
 
-async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut Pen) {
+/// Says that it lets go of it, and before that if it has lost it.
+async fn leave(lease: &Lease, assignment: &Assignment, chance: &Chance, pen: &Pen) {
     if !lease.held().is_held() {
         pen.says("lost", lease.token());
         // Whoever comes next then takes over, instead of finding it released.
@@ -251,8 +257,12 @@ async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &mut P
             tokio::time::sleep(Duration::from_millis(assignment.options.ttl_ms)).await;
         }
     }
+    pen.says("releases", lease.token());
+}
+
+async fn end(lease: Lease, assignment: &Assignment, chance: &Chance, pen: &Pen) {
+    leave(&lease, assignment, chance, pen).await;
     let token = lease.token();
-    pen.says("releases", token);
     // What each is worth is seen from outside.
     match chance.between(0, 9) {
         0 => drop(lease),
