@@ -63,6 +63,13 @@ pub enum Broken {
     MajorityPayloadUntilAccepted,
     MajorityWatchedFromTheRequest,
     MajorityHintNotCompared,
+    MajorityMarkNotChecked,
+    MajorityListNotCompared,
+    MajorityMoveReadsMinority,
+    MajorityMoveNotAboveOld,
+    MajorityMoveWritesMajority,
+    MajorityMoveForgetsClosing,
+    MajorityMoveForgetsWhatWasBegun,
 }
 
 impl Broken {
@@ -85,7 +92,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 12] = [
+    pub const MAJORITY: [Broken; 19] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -98,6 +105,13 @@ impl Broken {
         Self::MajorityPayloadUntilAccepted,
         Self::MajorityWatchedFromTheRequest,
         Self::MajorityHintNotCompared,
+        Self::MajorityMarkNotChecked,
+        Self::MajorityListNotCompared,
+        Self::MajorityMoveReadsMinority,
+        Self::MajorityMoveNotAboveOld,
+        Self::MajorityMoveWritesMajority,
+        Self::MajorityMoveForgetsClosing,
+        Self::MajorityMoveForgetsWhatWasBegun,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.

@@ -5,6 +5,7 @@ use leasehold::protocol::record::{self, Outcome, Stored};
 use leasehold::{Claim, Record, Renew, Vacate, View};
 
 use crate::Model;
+use crate::change::ADMINISTRATOR;
 use crate::world::{Body, Client, OPERATOR, Request, Stage, World};
 
 /// What a member answers.
@@ -24,11 +25,12 @@ impl Model {
             world.left.faults -= 1;
             request.heard = false;
         }
+        let store = self.store_of(&request);
         let answer = match &request.body {
-            Body::Claim(claim) | Body::Rejoin(claim) => self.on_claim(world, request.member, claim),
-            Body::Renew(renew) => self.on_renew(world, request.member, renew),
-            Body::Vacate(vacate) => self.on_vacate(world, request.member, vacate),
-            Body::Revoke(revoke) => self.on_revoke(world, request.member, revoke),
+            Body::Claim(claim) | Body::Rejoin(claim) => self.on_claim(world, store, &request, claim),
+            Body::Renew(renew) => self.on_renew(world, store, renew),
+            Body::Vacate(vacate) => self.on_vacate(world, store, &request, vacate),
+            Body::Revoke(revoke) => self.on_revoke(world, store, revoke),
         };
         if request.heard && request.client == OPERATOR {
             self.hear_of_revocation(world, request.member, answer);
@@ -37,43 +39,55 @@ impl Model {
         }
     }
 
-    pub(crate) fn write(&self, world: &mut World, member: usize, after: Record) {
-        world.members[member] = Stored::Record(after);
+    /// Where a request goes. An operator has the list of the first client, an administrator brings to the other.
+    fn store_of(&self, request: &Request) -> usize {
+        let list = match request.client {
+            OPERATOR => 0,
+            ADMINISTRATOR => 1,
+            client => client,
+        };
+        self.store(list, request.member)
+    }
+
+    pub(crate) fn write(&self, world: &mut World, store: usize, after: Record) {
+        world.stores[store] = Stored::Record(after);
         world.clients.iter_mut().for_each(Client::sees_no_write);
     }
 
-    fn on_claim(&self, world: &mut World, member: usize, claim: &Claim) -> Answer {
-        match record::claim(&world.members[member], claim) {
-            Outcome::Refuse => Answer::Refused(world.members[member].view()),
+    fn on_claim(&self, world: &mut World, store: usize, request: &Request, claim: &Claim) -> Answer {
+        match record::claim(&world.stores[store], claim) {
+            Outcome::Refuse => Answer::Refused(world.stores[store].view()),
             Outcome::Already => Answer::Accepted,
             Outcome::Write(after) => {
-                world.ghosts.claimed(claim.grant, member);
-                self.write(world, member, after);
-                Answer::Accepted
-            }
-        }
-    }
-
-    fn on_renew(&self, world: &mut World, member: usize, renew: &Renew) -> Answer {
-        match record::renew(&world.members[member], renew) {
-            Outcome::Write(after) => {
-                self.write(world, member, after);
-                Answer::Accepted
-            }
-            _ => Answer::Refused(world.members[member].view()),
-        }
-    }
-
-    fn on_vacate(&self, world: &mut World, member: usize, vacate: &Vacate) -> Answer {
-        match record::vacate(&world.members[member], vacate) {
-            Outcome::Write(after) => {
-                if vacate.close.is_some() {
-                    world.ghosts.recorded(vacate.grant, member);
+                if request.client != ADMINISTRATOR {
+                    world.ghosts.claimed(claim.grant, request.member);
                 }
-                self.write(world, member, after);
+                self.write(world, store, after);
                 Answer::Accepted
             }
-            _ => Answer::Refused(world.members[member].view()),
+        }
+    }
+
+    fn on_renew(&self, world: &mut World, store: usize, renew: &Renew) -> Answer {
+        match record::renew(&world.stores[store], renew) {
+            Outcome::Write(after) => {
+                self.write(world, store, after);
+                Answer::Accepted
+            }
+            _ => Answer::Refused(world.stores[store].view()),
+        }
+    }
+
+    fn on_vacate(&self, world: &mut World, store: usize, request: &Request, vacate: &Vacate) -> Answer {
+        match record::vacate(&world.stores[store], vacate) {
+            Outcome::Write(after) => {
+                if vacate.close.is_some() && request.client != ADMINISTRATOR {
+                    world.ghosts.recorded(vacate.grant, request.member);
+                }
+                self.write(world, store, after);
+                Answer::Accepted
+            }
+            _ => Answer::Refused(world.stores[store].view()),
         }
     }
 

@@ -5,7 +5,7 @@ use leasehold::protocol::record::{self, Outcome};
 use leasehold::{Grant, Revoke, Revoked};
 
 use crate::members::Answer;
-use crate::world::{Body, MEMBERS, OPERATOR, Request, World};
+use crate::world::{Body, OPERATOR, Request, World};
 use crate::{Model, Witness};
 
 impl Model {
@@ -13,8 +13,8 @@ impl Model {
     pub(crate) fn revoke(&self, world: &mut World) {
         world.left.revocations -= 1;
         let token = world.ghosts.highest();
-        let all: Vec<usize> = (0..MEMBERS).collect();
-        world.revocation = Some((token, Ending::new(Kind::Vote, MEMBERS, &all)));
+        let all: Vec<usize> = (0..self.size(0)).collect();
+        world.revocation = Some((token, Ending::new(Kind::Vote, self.size(0), &all)));
         let body = Body::Revoke(Revoke { name: self.name.clone(), token, fresh: Grant::from_bits(99), force: false });
         let requests = all.into_iter().map(|member| Request {
             client: OPERATOR,
@@ -26,14 +26,14 @@ impl Model {
         world.network.extend(requests);
     }
 
-    pub(crate) fn on_revoke(&self, world: &mut World, member: usize, revoke: &Revoke) -> Answer {
-        match record::revoke(&world.members[member], revoke) {
+    pub(crate) fn on_revoke(&self, world: &mut World, store: usize, revoke: &Revoke) -> Answer {
+        match record::revoke(&world.stores[store], revoke) {
             Outcome::Write(after) => {
-                self.write(world, member, after);
+                self.write(world, store, after);
                 Answer::Accepted
             }
             Outcome::Already => Answer::Accepted,
-            Outcome::Refuse => match record::revoke_refused(&world.members[member], revoke) {
+            Outcome::Refuse => match record::revoke_refused(&world.stores[store], revoke) {
                 Revoked::Refused(view) => Answer::Refused(view),
                 _ => Answer::Accepted,
             },
