@@ -267,6 +267,9 @@ impl Model {
             true => {
                 let Ok(brought) = brought(&found, &own) else { return };
                 world.ghosts.brings(&brought);
+                if brought.record.closed.is_some() {
+                    self.see(Witness::ClosingCarriedOver);
+                }
                 Phase::Brings { brought, member: written(new.len()).start, claimed: false }
             }
         };

@@ -79,3 +79,30 @@ pub(crate) fn kept_out_by_the_marks() -> Setup {
         s.left = Left { give_ups: 1, ..s.left };
     })
 }
+
+/// A holder that is frozen believes until its term is over.
+pub(crate) fn not_waited() -> Setup {
+    changed("the operator does not wait", ONE_NEW, Procedure { waits: false, ..KEPT }).with(|s| {
+        s.ttl = 2;
+        s.excepts_i4 = true;
+    })
+}
+
+/// Waiting does not help: it has renewed its lease meanwhile.
+pub(crate) fn not_stopped() -> Setup {
+    changed("a holder is not stopped", ONE_NEW, Procedure { goes_on: Some(Since::Ever), ..KEPT }).with(|s| {
+        s.ttl = 2;
+        s.ticks = 3;
+        s.renewals = 1;
+        s.excepts_i4 = true;
+    })
+}
+
+/// Nor does a lease that is given to the new list much later: a claim was on its way when the record was brought.
+pub(crate) fn not_stopped_and_waited_twice() -> Setup {
+    changed("a contender is not stopped", ONE_NEW, Procedure { goes_on: Some(Since::Ever), ..KEPT }).with(|s| {
+        s.ticks = 2;
+        s.rival_from = 2;
+        s.ahead = [2, 0];
+    })
+}

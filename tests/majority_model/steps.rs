@@ -43,7 +43,7 @@ impl Model {
             let carries = |view: &View| view.grant() == grant || view.token() == holding.mine.token && is_revoked(view);
             let list = self.setup.lists[c];
             let carried = list.iter().filter(|store| carries(&world.stores[**store].view())).count();
-            world.ghosts.flag(Harm::NotCarried, carried < quorum(list.len()));
+            world.ghosts.flag(Harm::NotCarried, carried < quorum(list.len()) && !self.setup.excepts_i4);
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Setup {
     pub(crate) dated: bool,
     /// The list of members is changed: the first client has the old one, the second the new one.
     pub(crate) change: Option<Procedure>,
+    /// Whether a holder may believe that is not carried: on the way to two of them.
+    pub(crate) excepts_i4: bool,
     /// The second client begins at this tick.
     pub(crate) rival_from: u64,
     /// Explored to this depth, breadth first; to its end where none is given.
@@ -100,6 +102,7 @@ impl Setup {
             shows: &[],
             dated: false,
             change: None,
+            excepts_i4: false,
             rival_from: 0,
             depth: None,
             left,
