@@ -179,7 +179,9 @@ impl Model {
         let Some(wiped) = self.setup.change.and_then(|procedure| procedure.wiped) else { return };
         world.left.wipes -= 1;
         world.stores[wiped] = Stored::Absent;
-        (0..self.size(0)).filter(|member| self.store(0, *member) == wiped).for_each(|member| world.ghosts.wiped(member));
+        (0..self.size(0))
+            .filter(|member| self.store(0, *member) == wiped)
+            .for_each(|member| world.ghosts.wiped(member));
         if let Some(change) = &mut world.change {
             change.marks[wiped] = None;
         }

@@ -27,7 +27,10 @@ fn a_majority_does_no_harm_within_the_small_bounds() {
 fn a_list_of_members_that_is_changed_as_the_guide_says_does_no_harm() {
     let _guard = Guard::nothing_broken();
     let only = std::env::var("LEASEHOLD_CONFIGURATION").ok();
-    lists::small().into_iter().filter(|s| only.as_deref().is_none_or(|only| s.title == only)).for_each(|s| drop(explore(s)));
+    lists::small()
+        .into_iter()
+        .filter(|s| only.as_deref().is_none_or(|only| s.title == only))
+        .for_each(|s| drop(explore(s)));
 }
 
 #[test]

@@ -131,7 +131,8 @@ impl Ghosts {
     /// Whether a majority has recorded a closing with this token.
     pub(crate) fn was_recorded(&self, token: u64) -> bool {
         let of = |grant: &usize| u64::from(self.token_of[*grant]) == token;
-        self.brought.contains(&(token, true)) || token > 0 && (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= self.needed)
+        self.brought.contains(&(token, true))
+            || token > 0 && (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= self.needed)
     }
 
     /// What was closed until then is not closed any more.

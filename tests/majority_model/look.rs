@@ -1,10 +1,10 @@
 //! How a client looks at the members, and what it claims by what they show: the real code decides.
 
 use leasehold::protocol::majority::plan::{Plan, Proposed, highest, plan};
+use leasehold::protocol::majority::roster::stranger;
 use leasehold::protocol::majority::shown::merged;
 use leasehold::protocol::majority::tally::{Reply, Tally};
 use leasehold::protocol::majority::trail::Trail;
-use leasehold::protocol::majority::roster::stranger;
 use leasehold::protocol::majority::{Seen, quorum, watched_from};
 use leasehold::protocol::observer::Observer;
 use leasehold::{Expect, Grant, Standing, View};

@@ -38,7 +38,8 @@ impl Model {
         let (version, expires_at_ms) = (holding.version, self.end_of(begun));
         let renew = Renew { name, token, grant, version, ttl_ms, expires_at_ms, holder: None, data, set: None };
         let body = Body::Renew(renew);
-        let requests = (0..self.size(c)).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
+        let requests =
+            (0..self.size(c)).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
         world.network.extend(requests);
     }
 

@@ -186,7 +186,9 @@ impl Model {
             Stage::Idle | Stage::Decided(_) => {}
             Stage::Looking(_) => self.looked(world, c),
             Stage::Claiming(claiming) => {
-                for member in (0..self.size(c)).filter(|m| claiming.tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>() {
+                for member in
+                    (0..self.size(c)).filter(|m| claiming.tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>()
+                {
                     claiming.tally.hear(member, Reply::Unknown);
                 }
                 self.count_claim(world, c);

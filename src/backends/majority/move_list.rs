@@ -117,9 +117,8 @@ impl Team {
         let identity = &self.members[member].about.identity;
         let failed_at = |error| self.unmarked(member, error);
         let view = self.ask_member(member, limit, store.read(name)).await.map_err(failed_at)?.value;
-        let expect = expectation(view).map_err(|reason| {
-            failed(ErrorKind::Unreadable, format!("{name} in {identity} is left alone: {reason}"))
-        })?;
+        let expect = expectation(view)
+            .map_err(|reason| failed(ErrorKind::Unreadable, format!("{name} in {identity} is left alone: {reason}")))?;
         let shortest = u64::try_from(self.about.ttl.start().as_millis()).unwrap_or(TERM_MS);
         let claim = brought.claim(name.clone(), self.set, TERM_MS.max(shortest), expect);
         let vacate = brought.vacate(name.clone());
@@ -145,7 +144,8 @@ fn refused(name: &Name, refusal: Refusal) -> Error {
         Refusal::NoToken => (ErrorKind::Unreadable, "there is no higher token"),
         Refusal::TooFew => (ErrorKind::Unreadable, "too few members of the old list have a record that can be read"),
         Refusal::Undecided => {
-            let why = "whether it was closed depends on members of the old list that have not answered: bring them back";
+            let why =
+                "whether it was closed depends on members of the old list that have not answered: bring them back";
             (ErrorKind::Unavailable, why)
         }
     };

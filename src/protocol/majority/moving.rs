@@ -123,7 +123,8 @@ fn begun(record: &Record) -> Option<Option<u64>> {
 /// begun is done, and a copy is closed by what it is a copy of.
 fn resumed(views: &[Option<View>]) -> Vec<Option<View>> {
     let done: Vec<_> = views.iter().map(|view| view.clone().map(finished)).collect();
-    let closings: Vec<Record> = done.iter().flatten().filter_map(|view| view.record.clone()).filter(is_closed).collect();
+    let closings: Vec<Record> =
+        done.iter().flatten().filter_map(|view| view.record.clone()).filter(is_closed).collect();
     let alike = |one: &Record, other: &Record| other.data == one.data && for_ms(other) == for_ms(one);
     let as_first = |view: View| match view.record.as_ref().filter(|record| is_closed(record)) {
         None => view,
@@ -140,9 +141,7 @@ fn finished(view: View) -> View {
     let Some(record) = view.record.as_ref() else { return view };
     match begun(record) {
         None => view,
-        Some(_) if Broken::MajorityMoveForgetsWhatWasBegun.on() => {
-            View::of(Record { grant: None, ..record.clone() })
-        }
+        Some(_) if Broken::MajorityMoveForgetsWhatWasBegun.on() => View::of(Record { grant: None, ..record.clone() }),
         Some(for_ms) => {
             let by = Some(record.token);
             let closed = for_ms.map(|for_ms| Closed { for_ms: Some(for_ms), until_ms: None, by });
