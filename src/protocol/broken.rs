@@ -70,6 +70,8 @@ pub enum Broken {
     MajorityMoveWritesMajority,
     MajorityMoveForgetsClosing,
     MajorityMoveForgetsWhatWasBegun,
+    MajorityWishForAnyGrant,
+    MajorityWishOfTheLastAnswer,
 }
 
 impl Broken {
@@ -92,7 +94,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 19] = [
+    pub const MAJORITY: [Broken; 21] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -112,6 +114,8 @@ impl Broken {
         Self::MajorityMoveWritesMajority,
         Self::MajorityMoveForgetsClosing,
         Self::MajorityMoveForgetsWhatWasBegun,
+        Self::MajorityWishForAnyGrant,
+        Self::MajorityWishOfTheLastAnswer,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.

@@ -44,6 +44,10 @@ harms! {
     Revived: "I6 no renewal counts after a loss, or after a revocation was reported",
     PayloadGone: "whoever sees a grant sees its newest payload that was answered",
     TakesUnseen: "nobody is taken over of whom the taker has seen nothing, nor an older payload",
+    WishWrites: "an ask changes nothing but the wish",
+    WishUnrecorded: "an ask is reported as done only if a majority has the wish",
+    WishUnheard: "a renewal that counts hears of a wish that was reported as done before it began",
+    WishStrays: "a wish reaches no other grant than the one it names",
     OldList: "who has the old list of members and begins after the change is granted nothing",
     OpensEarly: "what was reported closed is granted to nobody before its time",
 }
@@ -74,6 +78,8 @@ pub(crate) struct Ghosts {
     opens: [u64; 8],
     /// Bits of the tokens whose revocation was reported.
     revoked: u32,
+    /// The token whose holder was asked to finish, bits of the members that have the wish, and whether it was reported.
+    asked: (u64, u8, bool),
     /// Of closings that were brought to another list: the token there, and whether it is an outcome.
     brought: Vec<(u64, bool)>,
 }
@@ -170,6 +176,23 @@ impl Ghosts {
         if !self.brought.contains(&outcome) {
             self.brought.push(outcome);
         }
+    }
+
+    /// A member has taken in a wish.
+    pub(crate) fn asked(&mut self, token: u64, member: usize) {
+        let (of, members, _) = &mut self.asked;
+        (*of, *members) = (token, *members | 1 << member);
+    }
+
+    /// An ask was reported as done.
+    pub(crate) fn ask_reported(&mut self) {
+        self.flag(Harm::WishUnrecorded, self.asked.1.count_ones() < self.needed);
+        self.asked.2 = true;
+    }
+
+    /// Whether an ask of its holder was reported as done.
+    pub(crate) fn is_asked(&self, token: u64) -> bool {
+        (self.asked.0, self.asked.2) == (token, true)
     }
 
     pub(crate) fn revoked(&mut self, token: u64) {

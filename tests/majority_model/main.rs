@@ -61,6 +61,8 @@ witnesses! {
     SetData,
     PayloadTakenOver,
     Opened,
+    Asked,
+    WishHeard,
     ListChanged,
     GrantedToTheNewList,
     ClosingCarriedOver,
@@ -155,6 +157,7 @@ impl Model {
             Action::Renew(c) => self.renew(world, c),
             Action::SetData(c) => self.set_data(world, c),
             Action::Revoke => self.revoke(world),
+            Action::Ask => self.ask(world),
             Action::End(c, closing) => self.end(world, c, closing),
             Action::HandOver(c) => self.hand_over(world, c),
             Action::Stop => self.operator_stops(world),
@@ -191,6 +194,9 @@ impl stateright::Model for Model {
         }
         if world.left.revocations > 0 && world.ghosts.highest() > 0 {
             actions.push(Action::Revoke);
+        }
+        if world.left.asks > 0 && world.ghosts.highest() > 0 {
+            actions.push(Action::Ask);
         }
         self.list_actions(world, actions);
         for (request, one) in world.network.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use leasehold::protocol::majority::tally::Reply;
 use leasehold::protocol::record::{self, Outcome, Stored};
-use leasehold::{Claim, Record, Renew, Vacate, View};
+use leasehold::{Claim, Record, Renew, StepDown, Vacate, View};
 
 use crate::Model;
 use crate::change::ADMINISTRATOR;
@@ -10,7 +10,8 @@ use crate::world::{Body, Client, OPERATOR, Request, Stage, World};
 
 /// What a member answers.
 pub(crate) enum Answer {
-    Accepted,
+    /// With the wish that a renewal is told of.
+    Accepted(Option<StepDown>),
     Refused(View),
 }
 
@@ -31,11 +32,13 @@ impl Model {
             Body::Renew(renew) => self.on_renew(world, store, renew),
             Body::Vacate(vacate) => self.on_vacate(world, store, &request, vacate),
             Body::Revoke(revoke) => self.on_revoke(world, store, revoke),
+            Body::Ask(ask) => self.on_ask(world, store, request.member, ask),
         };
-        if request.heard && request.client == OPERATOR {
-            self.hear_of_revocation(world, request.member, answer);
-        } else if request.heard {
-            self.hear(world, &request, answer);
+        match request.body {
+            _ if !request.heard => {}
+            Body::Revoke(_) => self.hear_of_revocation(world, request.member, answer),
+            Body::Ask(_) => self.hear_of_ask(world, request.member, answer),
+            _ => self.hear(world, &request, answer),
         }
     }
 
@@ -57,13 +60,13 @@ impl Model {
     fn on_claim(&self, world: &mut World, store: usize, request: &Request, claim: &Claim) -> Answer {
         match record::claim(&world.stores[store], claim) {
             Outcome::Refuse => Answer::Refused(world.stores[store].view()),
-            Outcome::Already => Answer::Accepted,
+            Outcome::Already => Answer::Accepted(None),
             Outcome::Write(after) => {
                 if request.client != ADMINISTRATOR {
                     world.ghosts.claimed(claim.grant, request.member);
                 }
                 self.write(world, store, after);
-                Answer::Accepted
+                Answer::Accepted(None)
             }
         }
     }
@@ -71,8 +74,9 @@ impl Model {
     fn on_renew(&self, world: &mut World, store: usize, renew: &Renew) -> Answer {
         match record::renew(&world.stores[store], renew) {
             Outcome::Write(after) => {
+                let asked = after.asked.clone();
                 self.write(world, store, after);
-                Answer::Accepted
+                Answer::Accepted(asked)
             }
             _ => Answer::Refused(world.stores[store].view()),
         }
@@ -85,7 +89,7 @@ impl Model {
                     world.ghosts.recorded(vacate.grant, request.member);
                 }
                 self.write(world, store, after);
-                Answer::Accepted
+                Answer::Accepted(None)
             }
             _ => Answer::Refused(world.stores[store].view()),
         }
@@ -97,7 +101,7 @@ impl Model {
         if let Body::Vacate(vacate) = body {
             // Where somebody else holds with a lower token nothing is shut yet: that clean-up is not settled.
             let shut = match &answer {
-                Answer::Accepted => true,
+                Answer::Accepted(_) => true,
                 Answer::Refused(view) => view.token() >= vacate.token || view.grant().is_none(),
             };
             if shut {
@@ -110,14 +114,14 @@ impl Model {
         let Some(mine) = client.mine().filter(|mine| mine.grant == grant) else { return };
         if let Body::Claim(_) | Body::Rejoin(_) = body {
             match &answer {
-                Answer::Accepted => mine.trail.claim_accepted(*member),
+                Answer::Accepted(_) => mine.trail.claim_accepted(*member),
                 Answer::Refused(_) => mine.trail.claim_refused(*member),
             }
         }
         if !of_this_call {
             return;
         }
-        let accepted = matches!(answer, Answer::Accepted);
+        let accepted = matches!(answer, Answer::Accepted(_));
         match (&mut client.stage, body) {
             (Stage::Claiming(claiming), Body::Claim(_)) => {
                 claiming.tally.hear(*member, if accepted { Reply::Accepted } else { Reply::Refused });
@@ -133,7 +137,7 @@ impl Model {
             }
             (Stage::Ending(closing), Body::Vacate(_)) => {
                 match answer {
-                    Answer::Accepted => closing.ending.accepted(*member),
+                    Answer::Accepted(_) => closing.ending.accepted(*member),
                     Answer::Refused(view) => closing.ending.refused(*member, view),
                 }
                 self.count_end(world, *c);

@@ -7,7 +7,9 @@ use leasehold::protocol::broken::switch::Guard;
 use stateright::{Checker, HasDiscoveries, Model as _};
 
 use crate::Model;
-use crate::explored::{closed, closed_and_burnt, members_read, payloads_read, print_trace, revocation, two_looks};
+use crate::explored::{
+    asked, asked_too_late, closed, closed_and_burnt, members_read, payloads_read, print_trace, revocation, two_looks,
+};
 use crate::ghosts::Harm;
 use crate::lists::{
     closed_and_replaced, kept_out_by_the_list, kept_out_by_the_marks, not_stopped, not_stopped_and_waited_twice,
@@ -92,7 +94,11 @@ pub(crate) fn refutations() -> Vec<Refutation> {
         of(B::MajorityMoveWritesMajority, H::OldList, kept_out_by_the_list().with(|s| s.ticks = 2)),
         of(B::MajorityMoveForgetsClosing, H::OpensEarly, closed_and_replaced()),
         of(B::MajorityMoveForgetsWhatWasBegun, H::OpensEarly, closed_and_replaced().with(|s| s.left.stumbles = 2)),
+        of(B::MajorityWishForAnyGrant, H::WishStrays, asked_too_late()),
+        of(B::MajorityWishOfTheLastAnswer, H::WishUnheard, asked()),
         // Rules of a single record, by what a majority makes of them.
+        of(B::MajorityVoteOnMinority, H::WishUnrecorded, asked()),
+        of(B::AskBumpsVersion, H::WishWrites, asked()),
         of(B::RenewalUnconditional, H::Revived, revocation()),
         of(B::RenewalWithoutVersionOrder, H::PayloadGone, payloads_read()),
         of(B::TakerOneTickEarly, H::OpensEarly, closed()),

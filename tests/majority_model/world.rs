@@ -9,7 +9,7 @@ use leasehold::protocol::majority::{Seen, quorum};
 use leasehold::protocol::observer::Observer;
 use leasehold::protocol::payload::Payload;
 use leasehold::protocol::record::Stored;
-use leasehold::{Claim, Data, Expect, Grant, Record, Renew, Revoke, Vacate, View};
+use leasehold::{Ask, Claim, Data, Expect, Grant, Record, Renew, Revoke, Vacate, View};
 
 use crate::Witness;
 use crate::change::{Change, Procedure};
@@ -74,6 +74,7 @@ pub(crate) struct Left {
     pub(crate) hand_overs: u8,
     pub(crate) resumes: u8,
     pub(crate) revocations: u8,
+    pub(crate) asks: u8,
     /// Moves that the administrator begins, and errors on the way.
     pub(crate) moves: u8,
     pub(crate) stumbles: u8,
@@ -126,6 +127,8 @@ pub(crate) struct World {
     pub(crate) handed: Option<(Grant, u64)>,
     /// The token that is being revoked, and what the members have answered.
     pub(crate) revocation: Option<(u64, Ending)>,
+    /// The token whose holder is asked to finish, and what the members have answered.
+    pub(crate) asking: Option<(u64, Ending)>,
     pub(crate) change: Option<Change>,
     pub(crate) left: Left,
     pub(crate) ghosts: Ghosts,
@@ -248,6 +251,8 @@ pub(crate) struct Call {
     pub(crate) data: Option<Data>,
     /// Whether the grant had been reported as revoked when it began.
     pub(crate) revoked: bool,
+    /// Whether a wish that its holder finish had been reported as done when it began.
+    pub(crate) wished: bool,
     /// Whether a majority has accepted it, in time.
     pub(crate) counted: bool,
 }
@@ -277,6 +282,7 @@ pub(crate) enum Body {
     Renew(Renew),
     Vacate(Vacate),
     Revoke(Revoke),
+    Ask(Ask),
 }
 
 /// One step.
@@ -297,6 +303,8 @@ pub(crate) enum Action {
     SetData(usize),
     /// An operator revokes the newest grant.
     Revoke,
+    /// An operator asks the newest holder to finish.
+    Ask,
     /// Releases; `true`: closing.
     End(usize, bool),
     HandOver(usize),
@@ -325,6 +333,7 @@ pub(crate) enum What {
     Renew(usize, usize),
     Vacate(usize, usize),
     Revoke(usize, usize),
+    Ask(usize, usize),
 }
 
 impl World {
@@ -347,8 +356,8 @@ impl World {
         let change = Change::new(setup, number);
         let mut clients = [client(0), client(1)];
         change.iter().for_each(|change| clients[0].knows_the_marks(change, setup.lists[0]));
-        let (network, handed, revocation, left) = (Vec::new(), None, None, setup.left);
-        Self { now: 0, stores, clients, network, handed, revocation, change, left, ghosts }
+        let (network, handed, revocation, asking) = (Vec::new(), None, None, None);
+        Self { now: 0, stores, clients, network, handed, revocation, asking, change, left: setup.left, ghosts }
     }
 }
 
@@ -410,6 +419,7 @@ impl Request {
             Body::Renew(_) => What::Renew(self.client, self.member),
             Body::Vacate(_) => What::Vacate(self.client, self.member),
             Body::Revoke(_) => What::Revoke(self.client, self.member),
+            Body::Ask(_) => What::Ask(self.client, self.member),
         }
     }
 
@@ -419,6 +429,7 @@ impl Request {
             Body::Renew(renew) => renew.grant,
             Body::Vacate(vacate) => vacate.grant,
             Body::Revoke(revoke) => revoke.fresh,
+            Body::Ask(ask) => Grant::from_bits(u128::from(ask.step_down.token)),
         }
     }
 
@@ -430,7 +441,7 @@ impl Request {
                 Expect::Handed(_) => 2,
             },
             Body::Renew(renew) => renew.version,
-            Body::Vacate(_) | Body::Revoke(_) => 0,
+            Body::Vacate(_) | Body::Revoke(_) | Body::Ask(_) => 0,
         };
         (self.what(), self.grant(), self.call, self.heard, detail)
     }

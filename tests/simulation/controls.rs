@@ -30,7 +30,9 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityMoveNotAboveOld
         | Broken::MajorityMoveWritesMajority
         | Broken::MajorityMoveForgetsClosing
-        | Broken::MajorityMoveForgetsWhatWasBegun => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityMoveForgetsWhatWasBegun
+        | Broken::MajorityWishForAnyGrant
+        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
         Broken::TakerTrustsWallClock => Caught,
         Broken::HolderTrustsWallClock => Caught,
         Broken::WallClockEndsTerm => Blind("a lease that is lost too early harms nobody: tests/model"),

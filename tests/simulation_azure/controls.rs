@@ -75,7 +75,9 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityMoveNotAboveOld
         | Broken::MajorityMoveWritesMajority
         | Broken::MajorityMoveForgetsClosing
-        | Broken::MajorityMoveForgetsWhatWasBegun => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityMoveForgetsWhatWasBegun
+        | Broken::MajorityWishForAnyGrant
+        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,
