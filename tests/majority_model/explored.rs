@@ -6,7 +6,7 @@ use leasehold::protocol::broken::switch::Guard;
 use stateright::{Checker, Model as _};
 
 use crate::refuted::refutations;
-use crate::world::{Action, Left, Setup};
+use crate::world::{Action, FIVE, Left, Setup};
 use crate::{Model, Witness, lists};
 
 #[test]
@@ -91,6 +91,9 @@ fn small() -> Vec<Setup> {
         members_read(),
         two_looks(),
         closed(),
+        five_race(),
+        five_crash(),
+        five_renewal(),
     ]
 }
 
@@ -107,6 +110,8 @@ fn large() -> Vec<Setup> {
         two_looks().with(|s| (s.renewals, s.payloads, s.depth) = (1, 1, Some(14))),
         closed().with(|s| s.reads_apart = [false, true]),
         closed_and_burnt().with(|s| s.ticks = 1),
+        five_takeover(),
+        five_race().with(|s| (s.release, s.depth) = (true, Some(13))),
     ]
 }
 
@@ -218,6 +223,46 @@ pub(crate) fn closed() -> Setup {
         s.ticks = 2;
         s.closing = true;
         s.closed_for = Some(2);
+    })
+}
+
+/// Five members, so that three are a majority.
+pub(crate) fn five_race() -> Setup {
+    Setup::new("five members, two contenders").with(|s| {
+        s.shows = &[Witness::Granted, Witness::GivenBack];
+        s.lists = [FIVE; 2];
+        s.ticks = 0;
+    })
+}
+
+fn five_crash() -> Setup {
+    five_race().with(|s| {
+        s.title = "five members, two contenders, a crash";
+        s.left = Left { crashes: 1, ..Left::default() };
+    })
+}
+
+/// Who comes later takes over.
+fn five_takeover() -> Setup {
+    five_race().with(|s| {
+        s.title = "five members, a crash half-way, a takeover";
+        s.shows = &[Witness::Granted, Witness::TakenOver];
+        s.dated = true;
+        s.ttl = 1;
+        s.ticks = 2;
+        s.rival_from = 2;
+        s.depth = Some(16);
+        s.left = Left { crashes: 1, ..Left::default() };
+    })
+}
+
+fn five_renewal() -> Setup {
+    five_race().with(|s| {
+        s.title = "five members, a renewal, a release";
+        s.shows = &[Witness::Renewed];
+        s.attempts = [1, 0];
+        s.renewals = 1;
+        s.release = true;
     })
 }
 

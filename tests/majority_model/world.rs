@@ -15,8 +15,9 @@ use crate::Witness;
 use crate::change::{Change, Procedure};
 use crate::ghosts::Ghosts;
 
-/// The list of three.
+/// A list of three, and one of five.
 pub(crate) const THREE: &[usize] = &[0, 1, 2];
+pub(crate) const FIVE: &[usize] = &[0, 1, 2, 3, 4];
 /// Who revokes; it is none of the clients.
 pub(crate) const OPERATOR: usize = 2;
 /// The grant of somebody who was there before. No client has so many of its own.
@@ -348,7 +349,7 @@ impl World {
         };
         let number = setup.lists.iter().copied().flatten().max().map_or(0, |highest| highest + 1);
         let mut stores = vec![Stored::Absent; number];
-        let mut ghosts = Ghosts::new(quorum(setup.lists[0].len()));
+        let mut ghosts = Ghosts::new(setup.lists[0].len() / 2 + 1);
         if setup.predecessor {
             setup.lists[0].iter().for_each(|store| stores[*store] = dead());
             ghosts.granted(PREDECESSOR, 1, 0, 0);

@@ -24,8 +24,10 @@ impl MajorityStore {
     /// record there.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when a record is still held somewhere, or is changed meanwhile: a client is not stopped.
-    /// [`ErrorKind::Unreadable`] for a record that this version must not touch. Else as of the stores.
+    /// [`ErrorKind::Refused`] when a record is changed meanwhile, or a store that judges says that it is held: a client
+    /// is not stopped. [`ErrorKind::Unreadable`] for a record that this version must not touch.
+    /// [`ErrorKind::Unavailable`] when it depends on a member that has not answered whether a record was closed. Else as
+    /// of the stores.
     ///
     /// # Cancel safety
     /// What was brought over stays; call it again.
