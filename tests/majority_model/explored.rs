@@ -15,8 +15,8 @@ fn a_majority_does_no_harm_within_the_small_bounds() {
     let explored: Vec<_> = ordinary().map(explore).collect();
     let states: usize = explored.iter().map(|(states, _)| states).sum();
     println!("{states:>10} distinct states in all");
-    for witness in Witness::ALL.iter().copied() {
-        let by = explored.iter().filter(|(_, seen)| seen.contains(&witness)).count();
+    for witness in Witness::ALL {
+        let by = explored.iter().filter(|(_, seen)| seen.contains(witness)).count();
         println!("sometimes {witness:?}: in {by} configurations");
         assert!(by > 0, "never seen: {witness:?}");
     }
