@@ -72,7 +72,6 @@ pub enum Broken {
     MajorityMoveForgetsWhatWasBegun,
     MajorityWishForAnyGrant,
     MajorityWishOfTheLastAnswer,
-    MajorityIsTwo,
 }
 
 impl Broken {
@@ -95,7 +94,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 22] = [
+    pub const MAJORITY: [Broken; 21] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -117,7 +116,6 @@ impl Broken {
         Self::MajorityMoveForgetsWhatWasBegun,
         Self::MajorityWishForAnyGrant,
         Self::MajorityWishOfTheLastAnswer,
-        Self::MajorityIsTwo,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.
