@@ -79,6 +79,38 @@ async fn revokes_on_a_minority() -> bool {
     store.revoke(&Revoke { name, token: claim.token, fresh, force: false }).await.is_ok()
 }
 
+/// Whether a client with another list of members takes part.
+async fn lists_are_mixed() -> bool {
+    let (ground, (_, claim)) = held().await;
+    let other = with_new_members(&ground, 2);
+    other.store(2).set_up_again().await.unwrap();
+    other.store(3).claim(&Claim { grant: Grant::from_bits(8), token: 6, ..claim }).await.is_ok()
+}
+
+/// Whether a member without its mark counts.
+async fn counts_without_its_mark() -> bool {
+    let ground = Ground::new().await;
+    ground.members[1].inner().delete(ground::MARK);
+    ground.set_available(2, false);
+    ground.store(1).claim(&ground.claim(5, Expect::Vacant)).await.is_ok()
+}
+
+/// Whether one of three old members is enough for a move.
+async fn moves_from_a_minority() -> bool {
+    let (ground, (old, _)) = held().await;
+    ground.set_available(0, false);
+    ground.set_available(1, false);
+    with_new_members(&ground, 1).store(2).move_from(&old).await.is_ok()
+}
+
+/// The last of the members, and new ones.
+fn with_new_members(ground: &Ground, old: usize) -> Ground {
+    let mut members = ground.members[3 - old..].to_vec();
+    members.extend_from_slice(&Ground::others_bare().members[..3 - old]);
+    members.sort_by_key(|member| member.describe().identity);
+    Ground { clock: ground.clock.clone(), members }
+}
+
 async fn held() -> (Ground, (leasehold::majority::MajorityStore, Claim)) {
     let ground = Ground::new().await;
     let (store, claim) = (ground.store(1), ground.claim(5, Expect::Vacant));
@@ -110,5 +142,8 @@ controls! {
     a_clean_up_while_held_is_noticed: MajorityCleanUpWhileHeld, cleans_up_while_held;
     a_resume_without_the_gate_is_noticed: MajorityResumeWithoutGate, resumes_without_the_gate;
     a_revocation_on_a_minority_is_noticed: MajorityVoteOnMinority, revokes_on_a_minority;
+    a_list_that_is_not_compared_is_noticed: MajorityListNotCompared, lists_are_mixed;
+    a_mark_that_is_not_checked_is_noticed: MajorityMarkNotChecked, counts_without_its_mark;
+    a_move_from_a_minority_is_noticed: MajorityMoveReadsMinority, moves_from_a_minority;
     a_closing_on_answers_is_noticed: MajorityClosingOkOnAnswers, closes_on_answers;
 }

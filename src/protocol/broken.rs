@@ -63,6 +63,15 @@ pub enum Broken {
     MajorityPayloadUntilAccepted,
     MajorityWatchedFromTheRequest,
     MajorityHintNotCompared,
+    MajorityMarkNotChecked,
+    MajorityListNotCompared,
+    MajorityMoveReadsMinority,
+    MajorityMoveNotAboveOld,
+    MajorityMoveWritesMajority,
+    MajorityMoveForgetsClosing,
+    MajorityMoveForgetsWhatWasBegun,
+    MajorityWishForAnyGrant,
+    MajorityWishOfTheLastAnswer,
 }
 
 impl Broken {
@@ -85,7 +94,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 12] = [
+    pub const MAJORITY: [Broken; 21] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -98,6 +107,15 @@ impl Broken {
         Self::MajorityPayloadUntilAccepted,
         Self::MajorityWatchedFromTheRequest,
         Self::MajorityHintNotCompared,
+        Self::MajorityMarkNotChecked,
+        Self::MajorityListNotCompared,
+        Self::MajorityMoveReadsMinority,
+        Self::MajorityMoveNotAboveOld,
+        Self::MajorityMoveWritesMajority,
+        Self::MajorityMoveForgetsClosing,
+        Self::MajorityMoveForgetsWhatWasBegun,
+        Self::MajorityWishForAnyGrant,
+        Self::MajorityWishOfTheLastAnswer,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.

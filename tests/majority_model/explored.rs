@@ -6,17 +6,17 @@ use leasehold::protocol::broken::switch::Guard;
 use stateright::{Checker, Model as _};
 
 use crate::refuted::refutations;
-use crate::world::{Action, Left, Setup};
-use crate::{Model, Witness};
+use crate::world::{Action, FIVE, Left, Setup};
+use crate::{Model, Witness, lists};
 
 #[test]
 fn a_majority_does_no_harm_within_the_small_bounds() {
     let _guard = Guard::nothing_broken();
-    let explored: Vec<_> = small().into_iter().map(explore).collect();
+    let explored: Vec<_> = ordinary().map(explore).collect();
     let states: usize = explored.iter().map(|(states, _)| states).sum();
     println!("{states:>10} distinct states in all");
     for witness in Witness::ALL {
-        let by = explored.iter().filter(|(_, seen)| seen.contains(&witness)).count();
+        let by = explored.iter().filter(|(_, seen)| seen.contains(witness)).count();
         println!("sometimes {witness:?}: in {by} configurations");
         assert!(by > 0, "never seen: {witness:?}");
     }
@@ -27,7 +27,9 @@ fn a_majority_does_no_harm_within_the_small_bounds() {
 #[ignore = "takes minutes"]
 fn a_majority_does_no_harm_within_larger_bounds() {
     let _guard = Guard::nothing_broken();
-    large().into_iter().for_each(|setup| drop(explore(setup)));
+    let only = std::env::var("LEASEHOLD_CONFIGURATION").ok();
+    let wanted = |setup: &Setup| only.as_deref().is_none_or(|only| setup.title.contains(only));
+    large().into_iter().chain([lists::kept_out_longer()]).filter(wanted).for_each(|setup| drop(explore(setup)));
 }
 
 /// Else a refutation would say nothing about the rule.
@@ -35,11 +37,15 @@ fn a_majority_does_no_harm_within_larger_bounds() {
 fn the_worlds_of_the_refutations_are_safe_with_nothing_broken() {
     let _guard = Guard::nothing_broken();
     // The other test explores those.
-    let mut explored: BTreeSet<String> = small().iter().map(|setup| format!("{setup:?}")).collect();
+    let mut explored: BTreeSet<String> = ordinary().map(|setup| format!("{setup:?}")).collect();
     let worlds = refutations().into_iter().filter(|refutation| explored.insert(format!("{:?}", refutation.setup)));
     for refutation in worlds {
         explore(refutation.setup.with(|s| s.title = "a refutation's world, whole"));
     }
+}
+
+fn ordinary() -> impl Iterator<Item = Setup> {
+    small().into_iter().chain(lists::small())
 }
 
 fn small() -> Vec<Setup> {
@@ -78,11 +84,16 @@ fn small() -> Vec<Setup> {
         }),
         revocation(),
         revoked_and_taken(),
+        asked(),
+        asked_too_late(),
         payloads(),
         payloads_read(),
         members_read(),
         two_looks(),
         closed(),
+        five_race(),
+        five_crash(),
+        five_renewal(),
     ]
 }
 
@@ -90,6 +101,7 @@ fn small() -> Vec<Setup> {
 fn large() -> Vec<Setup> {
     vec![
         revocation().with(|s| (s.ttl, s.ticks, s.attempts, s.renewals, s.depth) = (1, 1, [1, 1], 1, Some(12))),
+        asked().with(|s| (s.ttl, s.renewals) = (2, 2)),
         revoked_and_taken().with(|s| (s.ttl, s.ticks, s.rival_from, s.depth) = (2, 4, 4, Some(17))),
         payloads().with(|s| s.rival_from = 1),
         payloads_read().with(|s| s.reads_apart = [false, true]),
@@ -122,6 +134,32 @@ fn revoked_and_taken() -> Setup {
         s.renewals = 1;
         s.depth = Some(14);
         s.left = Left { revocations: 1, ..Left::default() };
+    })
+}
+
+/// A wish reaches the members one by one, while the holder renews or releases.
+pub(crate) fn asked() -> Setup {
+    Setup::new("an ask, renewals, a release").with(|s| {
+        s.shows = &[Witness::Asked, Witness::WishHeard];
+        s.attempts = [1, 0];
+        s.ticks = 1;
+        s.renewals = 1;
+        s.release = true;
+        s.left = Left { asks: 1, ..Left::default() };
+    })
+}
+
+/// It names a holder who is dead, and somebody takes over.
+pub(crate) fn asked_too_late() -> Setup {
+    Setup::new("an ask of somebody who is dead, and a takeover").with(|s| {
+        s.shows = &[Witness::TakenOver, Witness::Renewed, Witness::Asked];
+        s.attempts = [1, 0];
+        s.predecessor = true;
+        s.dated = true;
+        s.ttl = 1;
+        s.ticks = 1;
+        s.renewals = 1;
+        s.left = Left { asks: 1, ..Left::default() };
     })
 }
 
@@ -185,6 +223,32 @@ pub(crate) fn closed() -> Setup {
     })
 }
 
+/// Five members, so that three are a majority.
+fn five_race() -> Setup {
+    Setup::new("five members, two contenders").with(|s| {
+        s.shows = &[Witness::Granted, Witness::GivenBack];
+        s.lists = [FIVE; 2];
+        s.ticks = 0;
+    })
+}
+
+fn five_crash() -> Setup {
+    five_race().with(|s| {
+        s.title = "five members, two contenders, a crash";
+        s.left = Left { crashes: 1, ..Left::default() };
+    })
+}
+
+fn five_renewal() -> Setup {
+    five_race().with(|s| {
+        s.title = "five members, a renewal, a release";
+        s.shows = &[Witness::Renewed];
+        s.attempts = [1, 0];
+        s.renewals = 1;
+        s.release = true;
+    })
+}
+
 /// A contender with a higher token burns its claim where the other has closed.
 pub(crate) fn closed_and_burnt() -> Setup {
     Setup::new("closed, and burnt").with(|s| {
@@ -216,7 +280,7 @@ fn judge(title: &str, checker: &impl Checker<Model>) -> (usize, Vec<Witness>) {
         print_trace(&path.clone().into_actions());
     }
     assert!(found.is_empty(), "{title} does harm");
-    let seen: Vec<_> = Witness::ALL.into_iter().filter(|witness| checker.model().has_seen(*witness)).collect();
+    let seen: Vec<_> = Witness::ALL.iter().copied().filter(|witness| checker.model().has_seen(*witness)).collect();
     println!("  {seen:?}");
     let missed = checker.model().setup.shows.iter().find(|witness| !seen.contains(witness));
     assert_eq!(missed, None, "never seen: {title}");

@@ -1,44 +1,59 @@
 //! What must never happen, stated without the code under test, and the history that it needs.
 
 use leasehold::Grant;
+use leasehold::protocol::majority::moving::Brought;
+use stateright::Property;
 
-use crate::world::Shown;
+use crate::Model;
+use crate::world::{Shown, World};
 
-/// What must never happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Harm {
-    TokenTwice,
-    TokensFall,
-    TwoHolders,
-    NotCarried,
-    WritesAfterwards,
-    NotRecorded,
-    NoOutcome,
-    Revived,
-    PayloadGone,
-    TakesUnseen,
-    OpensEarly,
+macro_rules! harms {
+    ($($harm:ident: $name:literal,)*) => {
+        /// What must never happen.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Harm {
+            $($harm,)*
+        }
+
+        impl Harm {
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$harm => $name,)*
+                }
+            }
+
+            /// Each of them, as a property of the model: none can be forgotten.
+            pub(crate) fn properties() -> Vec<Property<Model>> {
+                vec![$(Property::always($name, |_, world: &World| {
+                    world.ghosts.harm & Self::$harm.bit() == 0
+                })),*]
+            }
+        }
+    };
+}
+
+harms! {
+    TokenTwice: "I1 a token is granted at most once",
+    TokensFall: "I2 tokens rise in real time",
+    TwoHolders: "I3 at most one valid holder at any instant",
+    NotCarried: "I4 while a holder believes, a majority carries its grant, or its token revoked",
+    WritesAfterwards: "I9, I10 a grant whose end a member has answered writes nothing there afterwards",
+    NotRecorded: "a closing is reported only if a majority has recorded it",
+    NoOutcome: "an outcome is shown only if a majority has recorded it",
+    Revived: "I6 no renewal counts after a loss, or after a revocation was reported",
+    PayloadGone: "whoever sees a grant sees its newest payload that was answered",
+    TakesUnseen: "nobody is taken over of whom the taker has seen nothing, nor an older payload",
+    WishWrites: "an ask changes nothing but the wish",
+    WishUnrecorded: "an ask is reported as done only if a majority has the wish",
+    WishUnheard: "a renewal that counts hears of a wish that was reported as done before it began",
+    WishStrays: "a wish reaches no other grant than the one it names",
+    OldList: "who has the old list of members and begins after the change is granted nothing",
+    OpensEarly: "what was reported closed is granted to nobody before its time",
 }
 
 impl Harm {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::TokenTwice => "I1 a token is granted at most once",
-            Self::TokensFall => "I2 tokens rise in real time",
-            Self::TwoHolders => "I3 at most one valid holder at any instant",
-            Self::NotCarried => "I4 while a holder believes, a majority carries its grant, or its token revoked",
-            Self::WritesAfterwards => "I9, I10 a grant whose end a member has answered writes nothing there afterwards",
-            Self::NotRecorded => "a closing is reported only if a majority has recorded it",
-            Self::NoOutcome => "an outcome is shown only if a majority has recorded it",
-            Self::Revived => "I6 no renewal counts after a loss, or after a revocation was reported",
-            Self::PayloadGone => "whoever sees a grant sees its newest payload that was answered",
-            Self::TakesUnseen => "nobody is taken over of whom the taker has seen nothing, nor an older payload",
-            Self::OpensEarly => "what was reported closed is granted to nobody before its time",
-        }
-    }
-
-    pub(crate) fn bit(self) -> u16 {
+    pub(crate) fn bit(self) -> u32 {
         1 << self as u8
     }
 }
@@ -46,8 +61,10 @@ impl Harm {
 /// The history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Ghosts {
+    /// How many members make a majority.
+    needed: u32,
     /// Bits of what has happened.
-    pub(crate) harm: u16,
+    pub(crate) harm: u32,
     /// Bits of the tokens that were granted.
     tokens: u32,
     /// By grant: bits of the members that have answered its end, and of those that have recorded its closing.
@@ -61,9 +78,17 @@ pub(crate) struct Ghosts {
     opens: [u64; 8],
     /// Bits of the tokens whose revocation was reported.
     revoked: u32,
+    /// The token whose holder was asked to finish, bits of the members that have the wish, and whether it was reported.
+    asked: (u64, u8, bool),
+    /// Of closings that were brought to another list: the token there, and whether it is an outcome.
+    brought: Vec<(u64, bool)>,
 }
 
 impl Ghosts {
+    pub(crate) fn new(needed: usize) -> Self {
+        Self { needed: needed as u32, ..Self::default() }
+    }
+
     pub(crate) fn flag(&mut self, harm: Harm, happens: bool) {
         if happens {
             self.harm |= harm.bit();
@@ -98,16 +123,22 @@ impl Ghosts {
         self.flag(Harm::WritesAfterwards, self.ended[index(grant)] & 1 << member != 0);
     }
 
+    /// A member has forgotten everything.
+    pub(crate) fn wiped(&mut self, member: usize) {
+        self.ended.iter_mut().for_each(|members| *members &= !(1 << member));
+    }
+
     /// A closing was reported as done, until then.
     pub(crate) fn reported(&mut self, grant: Grant, opens: u64) {
-        self.flag(Harm::NotRecorded, self.recorded[index(grant)].count_ones() < 2);
+        self.flag(Harm::NotRecorded, self.recorded[index(grant)].count_ones() < self.needed);
         self.opens[index(grant)] = opens;
     }
 
     /// Whether a majority has recorded a closing with this token.
     pub(crate) fn was_recorded(&self, token: u64) -> bool {
         let of = |grant: &usize| u64::from(self.token_of[*grant]) == token;
-        token > 0 && (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= 2)
+        self.brought.contains(&(token, true))
+            || token > 0 && (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= self.needed)
     }
 
     /// What was closed until then is not closed any more.
@@ -137,6 +168,33 @@ impl Ghosts {
         self.flag(Harm::PayloadGone, payload < answered[index(grant)]);
     }
 
+    /// An administrator brings this to another list of members.
+    pub(crate) fn brings(&mut self, brought: &Brought) {
+        let Some(by) = brought.record.closed.and_then(|closed| closed.by) else { return };
+        // A closing of the newest grant that some have recorded may be completed.
+        let outcome = (brought.token, self.was_recorded(by) || by == self.highest());
+        if !self.brought.contains(&outcome) {
+            self.brought.push(outcome);
+        }
+    }
+
+    /// A member has taken in a wish.
+    pub(crate) fn asked(&mut self, token: u64, member: usize) {
+        let (of, members, _) = &mut self.asked;
+        (*of, *members) = (token, *members | 1 << member);
+    }
+
+    /// An ask was reported as done.
+    pub(crate) fn ask_reported(&mut self) {
+        self.flag(Harm::WishUnrecorded, self.asked.1.count_ones() < self.needed);
+        self.asked.2 = true;
+    }
+
+    /// Whether an ask of its holder was reported as done.
+    pub(crate) fn is_asked(&self, token: u64) -> bool {
+        (self.asked.0, self.asked.2) == (token, true)
+    }
+
     pub(crate) fn revoked(&mut self, token: u64) {
         self.revoked |= 1 << token;
     }
@@ -148,9 +206,7 @@ impl Ghosts {
 
     /// Somebody was shown the outcome of the grant with this token.
     pub(crate) fn shown(&mut self, by: Option<u64>) {
-        let of = |grant: &usize| Some(u64::from(self.token_of[*grant])) == by;
-        let recorded = (0..8).filter(of).any(|grant| self.recorded[grant].count_ones() >= 2);
-        self.flag(Harm::NoOutcome, !recorded);
+        self.flag(Harm::NoOutcome, !by.is_some_and(|by| self.was_recorded(by)));
     }
 }
 

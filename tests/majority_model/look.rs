@@ -1,14 +1,16 @@
 //! How a client looks at the members, and what it claims by what they show: the real code decides.
 
 use leasehold::protocol::majority::plan::{Plan, Proposed, highest, plan};
+use leasehold::protocol::majority::roster::stranger;
 use leasehold::protocol::majority::shown::merged;
 use leasehold::protocol::majority::tally::{Reply, Tally};
 use leasehold::protocol::majority::trail::Trail;
-use leasehold::protocol::majority::{Seen, watched_from};
+use leasehold::protocol::majority::{Seen, quorum, watched_from};
+use leasehold::protocol::observer::Observer;
 use leasehold::{Expect, Grant, Standing, View};
 
 use crate::steps::{CLOCKS, at};
-use crate::world::{Body, Claiming, Decision, Looking, MEMBERS, Mine, Read, Request, Shown, Stage, World};
+use crate::world::{Body, Claiming, Decision, Looking, Mine, Read, Request, Shown, Stage, World};
 use crate::{Model, Witness};
 
 impl Model {
@@ -19,17 +21,21 @@ impl Model {
             _ => None,
         };
         let (begun, answered) = (world.now, world.ghosts.answered);
-        let looking = Looking { begun, handed, decided, read: Default::default(), answered, written: false };
+        let looking = Looking { begun, handed, decided, read: vec![None; self.size(c)], answered, written: false };
         world.clients[c].stage = Stage::Looking(looking);
         if !self.setup.reads_apart[c] {
-            (0..MEMBERS).for_each(|member| self.read(world, c, member, false));
+            (0..self.size(c)).for_each(|member| self.read(world, c, member, false));
         }
     }
 
     /// A member answers a read; `late`: the answer comes as the last of its look.
     pub(crate) fn read(&self, world: &mut World, c: usize, member: usize, late: bool) {
-        let view = world.members[member].view();
-        let read = if late { Read::OnItsWay(view) } else { Read::Heard(self.heard(world, c, member, view)) };
+        let view = world.stores[self.store(c, member)].view();
+        let read = match self.is_fit(world, c, member) {
+            false => Read::OfOthers,
+            true if late => Read::OnItsWay(view),
+            true => Read::Heard(self.heard(world, c, member, view)),
+        };
         let Stage::Looking(looking) = &mut world.clients[c].stage else { return };
         looking.read[member] = Some(read);
         if looking.read.iter().all(Option::is_some) {
@@ -55,9 +61,14 @@ impl Model {
         let seen = looking.read.iter().enumerate().map(|(member, read)| match read.clone()? {
             Read::Heard(seen) => Some(seen),
             Read::OnItsWay(view) => Some(self.heard(world, c, member, view)),
+            Read::OfOthers => None,
         });
         let seen: Vec<_> = seen.collect();
         world.clients[c].stage = Stage::Idle;
+        let too_few = seen.iter().flatten().count() < quorum(seen.len());
+        if too_few || self.set(c).is_some_and(|set| stranger(&seen, set, |_| true).is_some()) {
+            return;
+        }
         let shown = merged(&seen);
         if let Some(closed) = shown.record.as_ref().and_then(|record| record.closed) {
             world.ghosts.shown(closed.by);
@@ -66,7 +77,7 @@ impl Model {
             world.ghosts.saw(grant, payload(&shown), &looking.answered);
         }
         if self.setup.reader && c == 1 {
-            world.clients[c].observers = Default::default();
+            world.clients[c].observers = vec![Observer::default(); self.size(c)];
             return;
         }
         let again = looking.decided.is_some();
@@ -109,14 +120,14 @@ impl Model {
         let resumes = matches!(expect, Expect::Handed(_));
         client.attempts = client.attempts.saturating_sub(u8::from(!resumes));
         client.call += 1;
-        let (mut trail, mut tally) = (Trail::new(MEMBERS), Tally::new(MEMBERS));
+        let (mut trail, mut tally) = (Trail::new(self.size(c)), Tally::new(self.size(c)));
         let call = client.call;
         for (member, proposed) in proposed.into_iter().enumerate() {
             if let Proposed::Claim(expect) = proposed
                 && trail.send_claim(member)
             {
                 tally.hear(member, Reply::Waiting);
-                let body = Body::Claim(self.claim(token, grant, expect, world.now));
+                let body = Body::Claim(self.claim(c, token, grant, expect, world.now));
                 world.network.push(Request { client: c, member, call, heard: true, body });
             }
         }

@@ -2,8 +2,10 @@
 //! observers and record; it only carries requests, lets time pass and fails things. Each of its rules is broken once in
 //! the real code and refuted, with the length of the shortest way to the harm.
 
+mod change;
 mod explored;
 mod ghosts;
+mod lists;
 mod look;
 mod members;
 mod operator;
@@ -18,7 +20,7 @@ use leasehold::Name;
 use stateright::Property;
 
 use self::ghosts::Harm;
-use self::world::{Action, Client, MEMBERS, Setup, Stage, World};
+use self::world::{Action, Client, Setup, Stage, World};
 
 /// One configuration, explored.
 #[derive(Debug)]
@@ -29,10 +31,22 @@ pub(crate) struct Model {
     seen: AtomicU32,
 }
 
-/// What has to happen somewhere, or the model says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(crate) enum Witness {
+macro_rules! witnesses {
+    ($($witness:ident),* $(,)?) => {
+        /// What has to happen somewhere, or the model says nothing.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub(crate) enum Witness {
+            $($witness),*
+        }
+
+        impl Witness {
+            pub(crate) const ALL: &[Witness] = &[$(Self::$witness),*];
+        }
+    };
+}
+
+witnesses! {
     Granted,
     TakenOver,
     GivenBack,
@@ -47,30 +61,26 @@ pub(crate) enum Witness {
     SetData,
     PayloadTakenOver,
     Opened,
-}
-
-impl Witness {
-    pub(crate) const ALL: [Witness; 14] = [
-        Self::Granted,
-        Self::TakenOver,
-        Self::GivenBack,
-        Self::Renewed,
-        Self::RenewedByOneThatWasJoinedAgain,
-        Self::Closed,
-        Self::Resumed,
-        Self::GrantedAfterAWriteBetweenReads,
-        Self::Revoked,
-        Self::LostByRevocation,
-        Self::TakenOverAfterARevocation,
-        Self::SetData,
-        Self::PayloadTakenOver,
-        Self::Opened,
-    ];
+    Asked,
+    WishHeard,
+    ListChanged,
+    GrantedToTheNewList,
+    ClosingCarriedOver,
 }
 
 impl Model {
     pub(crate) fn new(setup: Setup) -> Self {
         Self { setup, name: Name::new("n").expect("a good name"), seen: AtomicU32::new(0) }
+    }
+
+    /// How many members a client's list has.
+    pub(crate) fn size(&self, c: usize) -> usize {
+        self.setup.lists[c].len()
+    }
+
+    /// Which store a member of a client's list is.
+    pub(crate) fn store(&self, c: usize, member: usize) -> usize {
+        self.setup.lists[c][member]
     }
 
     pub(crate) fn see(&self, witness: Witness) {
@@ -84,13 +94,16 @@ impl Model {
     fn client_actions(&self, world: &World, c: usize, actions: &mut Vec<Action>) {
         let client = &world.clients[c];
         let left = &world.left;
+        if !self.runs(world, c) {
+            return;
+        }
         match &client.stage {
             Stage::Idle if self.may_look(world, c) => {
                 actions.push(Action::Look(c));
             }
             Stage::Decided(_) => actions.push(Action::Look(c)),
             Stage::Looking(looking) => {
-                let unread: Vec<usize> = (0..MEMBERS).filter(|member| looking.read[*member].is_none()).collect();
+                let unread: Vec<usize> = (0..self.size(c)).filter(|member| looking.read[*member].is_none()).collect();
                 for member in unread.iter().copied() {
                     actions.push(Action::Read { client: c, member, late: false });
                     if unread.len() > 1 {
@@ -144,13 +157,17 @@ impl Model {
             Action::Renew(c) => self.renew(world, c),
             Action::SetData(c) => self.set_data(world, c),
             Action::Revoke => self.revoke(world),
+            Action::Ask => self.ask(world),
             Action::End(c, closing) => self.end(world, c, closing),
             Action::HandOver(c) => self.hand_over(world, c),
+            Action::Stop => self.operator_stops(world),
+            Action::Wipe => self.wipe(world),
+            Action::Administer(fails) => self.administer(world, fails),
             Action::GiveUp(c) => self.give_up(world, c),
             Action::Crash(c) => {
                 world.left.crashes -= 1;
                 let (attempts, grants) = (world.clients[c].attempts, world.clients[c].grants);
-                world.clients[c] = Client { attempts, grants, ..Client::default() };
+                world.clients[c] = Client { attempts, grants, ..Client::new(self.size(c)) };
             }
             Action::Deliver { request, lost, keep, .. } => self.deliver(world, request, lost, keep),
         }
@@ -178,6 +195,10 @@ impl stateright::Model for Model {
         if world.left.revocations > 0 && world.ghosts.highest() > 0 {
             actions.push(Action::Revoke);
         }
+        if world.left.asks > 0 && world.ghosts.highest() > 0 {
+            actions.push(Action::Ask);
+        }
+        self.list_actions(world, actions);
         for (request, one) in world.network.iter().enumerate() {
             let what = one.what();
             actions.push(Action::Deliver { request, what, lost: false, keep: false });
@@ -194,30 +215,12 @@ impl stateright::Model for Model {
         let mut next = world.clone();
         self.take(&mut next, action);
         self.judge(&mut next);
+        self.forget_the_stopped(&mut next);
         next.network.sort();
         (next != *world).then_some(next)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! never {
-            ($($harm:ident),*) => {
-                vec![$(Property::always(Harm::$harm.name(), |_, world: &World| {
-                    world.ghosts.harm & Harm::$harm.bit() == 0
-                })),*]
-            };
-        }
-        never!(
-            TokenTwice,
-            TokensFall,
-            TwoHolders,
-            NotCarried,
-            WritesAfterwards,
-            NotRecorded,
-            NoOutcome,
-            Revived,
-            PayloadGone,
-            TakesUnseen,
-            OpensEarly
-        )
+        Harm::properties()
     }
 }

@@ -7,7 +7,7 @@ use leasehold::{Data, Renew, View};
 use crate::ghosts::Harm;
 use crate::members::Answer;
 use crate::steps::{CLOCKS, at};
-use crate::world::{Body, Call, Client, MEMBERS, Mine, Request, Stage, World};
+use crate::world::{Body, Call, Client, Mine, Request, Stage, World};
 use crate::{Model, Witness};
 
 impl Model {
@@ -33,27 +33,33 @@ impl Model {
         let payload = holding.payload.of_body(carried);
         let data = Data::new(&[payload as u8]).filter(|_| carried && payload > 0);
         let revoked = world.ghosts.is_revoked(token);
-        let renewal = Renewal::new(token, grant, MEMBERS);
-        holding.call = Some(Call { renewal, begun, payload, data: data.clone(), revoked, counted: false });
+        let wished = world.ghosts.is_asked(token);
+        let renewal = Renewal::new(token, grant, self.size(c));
+        holding.call = Some(Call { renewal, begun, payload, data: data.clone(), revoked, wished, counted: false });
         let (version, expires_at_ms) = (holding.version, self.end_of(begun));
         let renew = Renew { name, token, grant, version, ttl_ms, expires_at_ms, holder: None, data, set: None };
         let body = Body::Renew(renew);
-        let requests = (0..MEMBERS).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
+        let requests =
+            (0..self.size(c)).map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
         world.network.extend(requests);
     }
 
     pub(crate) fn hear_renewal(&self, world: &mut World, c: usize, member: usize, answer: Answer) {
         let now = at(world.now);
+        let fit = matches!(answer, Answer::Accepted(_)) || self.is_fit(world, c, member);
         let Client { stage: Stage::Holding(holding), observers, call, .. } = &mut world.clients[c] else { return };
         let Some(Call { renewal, data, .. }) = &mut holding.call else { return };
         match answer {
-            Answer::Accepted => renewal.accepted(member, &mut holding.mine.trail),
+            Answer::Accepted(asked) => {
+                renewal.accepted(member, &mut holding.mine.trail);
+                renewal.asked(asked);
+            }
             Answer::Refused(view) => {
                 renewal.refused(member, &view);
                 let judgement = observers[member].judge(&view, &now, self.time(&now).as_ref(), &CLOCKS);
-                let rejoin = renewal.rejoin(member, &Seen { view, judgement }, &holding.mine.trail);
+                let rejoin = renewal.rejoin(member, &Seen { view, judgement }, &holding.mine.trail).filter(|_| fit);
                 if let Some(expect) = rejoin.filter(|_| holding.mine.trail.send_claim(member)) {
-                    let claim = self.claim(holding.mine.token, holding.mine.grant, expect, world.now);
+                    let claim = self.claim(c, holding.mine.token, holding.mine.grant, expect, world.now);
                     let body = Body::Rejoin(leasehold::Claim { data: data.clone(), ..claim });
                     world.network.push(Request { client: c, member, call: *call, heard: true, body });
                 }
@@ -65,14 +71,19 @@ impl Model {
     pub(crate) fn count_renewal(&self, world: &mut World, c: usize) {
         let believes = self.believes(world, c);
         let Stage::Holding(holding) = &mut world.clients[c].stage else { return };
-        let Some(Call { renewal, begun, payload, revoked, counted, .. }) = &mut holding.call else { return };
-        let answered = (0..MEMBERS).all(|member| !renewal.waits_for(member));
+        let Some(Call { renewal, begun, payload, revoked, wished, counted, .. }) = &mut holding.call else { return };
+        let answered = (0..self.size(c)).all(|member| !renewal.waits_for(member));
         match renewal.result(&holding.mine.trail) {
             _ if *counted => {}
             Renewed::Accepted if holding.lost => world.ghosts.flag(Harm::Revived, true),
             Renewed::Accepted if believes => {
                 self.see(if holding.joined { Witness::RenewedByOneThatWasJoinedAgain } else { Witness::Renewed });
                 world.ghosts.flag(Harm::Revived, *revoked);
+                world.ghosts.flag(Harm::WishUnheard, *wished && renewal.wish().is_none());
+                if let Some(wish) = renewal.wish() {
+                    self.see(Witness::WishHeard);
+                    world.ghosts.flag(Harm::WishStrays, wish.token != holding.mine.token);
+                }
                 holding.payload.accept(*payload);
                 if *payload > 0 {
                     self.see(Witness::SetData);

@@ -1,7 +1,6 @@
 //! What the clients do: the real code decides.
 
 use leasehold::protocol::majority::ending::{Ended, Ending, Kind};
-use leasehold::protocol::majority::quorum;
 use leasehold::protocol::majority::tally::{Count, Reply};
 use leasehold::protocol::payload::Payload;
 use leasehold::protocol::rules::{Clocks, Ratio};
@@ -10,7 +9,7 @@ use leasehold::{Claim, Close, Expect, Grant, Sample, Stamp, Vacate, View};
 
 use crate::ghosts::Harm;
 use crate::renewals::is_revoked;
-use crate::world::{Body, Claiming, Closing, Holding, MEMBERS, Mine, Request, Shown, Stage, World};
+use crate::world::{Body, Claiming, Closing, Holding, Mine, Request, Shown, Stage, World};
 use crate::{Model, Witness};
 
 /// Clocks that run alike; what is watched is watched for exactly its term.
@@ -41,8 +40,9 @@ impl Model {
             let Stage::Holding(holding) = &world.clients[c].stage else { continue };
             let grant = Some(holding.mine.grant);
             let carries = |view: &View| view.grant() == grant || view.token() == holding.mine.token && is_revoked(view);
-            let carried = world.members.iter().filter(|stored| carries(&stored.view())).count();
-            world.ghosts.flag(Harm::NotCarried, carried < quorum(MEMBERS));
+            let list = self.setup.lists[c];
+            let carried = list.iter().filter(|store| carries(&world.stores[**store].view())).count();
+            world.ghosts.flag(Harm::NotCarried, carried <= list.len() / 2 && !self.setup.excepts_i4);
         }
     }
 
@@ -62,6 +62,7 @@ impl Model {
         self.see(takes);
         mine.trail.grant();
         world.ghosts.granted(mine.grant, mine.token, highest, world.now);
+        self.judge_list(world, c);
         self.see_what_is_taken(world, takes, from, written, mine.token);
         let renewals = self.setup.renewals;
         let clean_up = mine.trail.clean_up_after_grant();
@@ -149,7 +150,7 @@ impl Model {
         let client = &mut world.clients[c];
         client.call += 1;
         let call = client.call;
-        let ending = Ending::new(kind, MEMBERS, &to);
+        let ending = Ending::new(kind, self.size(c), &to);
         client.stage = Stage::Ending(Closing { mine, ending, opens });
         let requests =
             to.into_iter().map(|member| Request { client: c, member, call, heard: true, body: body.clone() });
@@ -184,14 +185,16 @@ impl Model {
             Stage::Idle | Stage::Decided(_) => {}
             Stage::Looking(_) => self.looked(world, c),
             Stage::Claiming(claiming) => {
-                for member in (0..MEMBERS).filter(|m| claiming.tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>() {
+                for member in
+                    (0..self.size(c)).filter(|m| claiming.tally.reply(*m) == Reply::Waiting).collect::<Vec<_>>()
+                {
                     claiming.tally.hear(member, Reply::Unknown);
                 }
                 self.count_claim(world, c);
             }
             Stage::Holding(holding) => holding.call = None,
             Stage::Ending(closing) => {
-                for member in (0..MEMBERS).filter(|m| closing.ending.waits_for(*m)).collect::<Vec<_>>() {
+                for member in (0..self.size(c)).filter(|m| closing.ending.waits_for(*m)).collect::<Vec<_>>() {
                     closing.ending.unknown(member);
                 }
                 self.count_end(world, c);
@@ -210,9 +213,9 @@ impl Model {
         self.setup.dated.then_some(now + self.setup.ttl)
     }
 
-    pub(crate) fn claim(&self, token: u64, grant: Grant, expect: Expect, now: u64) -> Claim {
+    pub(crate) fn claim(&self, c: usize, token: u64, grant: Grant, expect: Expect, now: u64) -> Claim {
         let (name, ttl_ms, expires_at_ms) = (self.name.clone(), self.setup.ttl, self.end_of(now));
-        Claim { name, token, grant, ttl_ms, expires_at_ms, holder: None, data: None, set: None, expect }
+        Claim { name, token, grant, ttl_ms, expires_at_ms, holder: None, data: None, set: self.set(c), expect }
     }
 
     fn vacate(&self, mine: &Mine, burn: bool, close: Option<Close>) -> Body {

@@ -2,18 +2,22 @@
 
 use leasehold::protocol::majority::ending::Ending;
 use leasehold::protocol::majority::renewal::Renewal;
+use leasehold::protocol::majority::roster::Checked;
 use leasehold::protocol::majority::tally::Tally;
 use leasehold::protocol::majority::trail::Trail;
 use leasehold::protocol::majority::{Seen, quorum};
 use leasehold::protocol::observer::Observer;
 use leasehold::protocol::payload::Payload;
 use leasehold::protocol::record::Stored;
-use leasehold::{Claim, Data, Expect, Grant, Record, Renew, Revoke, Vacate, View};
+use leasehold::{Ask, Claim, Data, Expect, Grant, Record, Renew, Revoke, Vacate, View};
 
 use crate::Witness;
+use crate::change::{Change, Procedure};
 use crate::ghosts::Ghosts;
 
-pub(crate) const MEMBERS: usize = 3;
+/// A list of three, and one of five.
+pub(crate) const THREE: &[usize] = &[0, 1, 2];
+pub(crate) const FIVE: &[usize] = &[0, 1, 2, 3, 4];
 /// Who revokes; it is none of the clients.
 pub(crate) const OPERATOR: usize = 2;
 /// The grant of somebody who was there before. No client has so many of its own.
@@ -23,6 +27,8 @@ const PREDECESSOR: Grant = Grant::from_bits(7);
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) title: &'static str,
+    /// The members of each client's list, as stores.
+    pub(crate) lists: [&'static [usize]; 2],
     pub(crate) ttl: u64,
     pub(crate) ticks: u64,
     pub(crate) attempts: [u8; 2],
@@ -45,6 +51,10 @@ pub(crate) struct Setup {
     pub(crate) ahead: [u64; 2],
     /// Whether the ends of terms are written and believed, on clocks of the members that are exact.
     pub(crate) dated: bool,
+    /// The list of members is changed: the first client has the old one, the second the new one.
+    pub(crate) change: Option<Procedure>,
+    /// Whether a holder may believe that is not carried: on the way to two of them.
+    pub(crate) excepts_i4: bool,
     /// The second client begins at this tick.
     pub(crate) rival_from: u64,
     /// Explored to this depth, breadth first; to its end where none is given.
@@ -65,6 +75,11 @@ pub(crate) struct Left {
     pub(crate) hand_overs: u8,
     pub(crate) resumes: u8,
     pub(crate) revocations: u8,
+    pub(crate) asks: u8,
+    /// Moves that the administrator begins, and errors on the way.
+    pub(crate) moves: u8,
+    pub(crate) stumbles: u8,
+    pub(crate) wipes: u8,
 }
 
 impl Setup {
@@ -72,6 +87,7 @@ impl Setup {
         let left = Left::default();
         Self {
             title,
+            lists: [THREE; 2],
             ttl: 2,
             ticks: 3,
             attempts: [1, 1],
@@ -87,6 +103,8 @@ impl Setup {
             ahead: [0; 2],
             shows: &[],
             dated: false,
+            change: None,
+            excepts_i4: false,
             rival_from: 0,
             depth: None,
             left,
@@ -102,7 +120,7 @@ impl Setup {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     pub(crate) now: u64,
-    pub(crate) members: [Stored; MEMBERS],
+    pub(crate) stores: Vec<Stored>,
     pub(crate) clients: [Client; 2],
     /// In a canonical order.
     pub(crate) network: Vec<Request>,
@@ -110,17 +128,23 @@ pub(crate) struct World {
     pub(crate) handed: Option<(Grant, u64)>,
     /// The token that is being revoked, and what the members have answered.
     pub(crate) revocation: Option<(u64, Ending)>,
+    /// The token whose holder is asked to finish, and what the members have answered.
+    pub(crate) asking: Option<(u64, Ending)>,
+    pub(crate) change: Option<Change>,
     pub(crate) left: Left,
     pub(crate) ghosts: Ghosts,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Client {
     pub(crate) attempts: u8,
     pub(crate) grants: u8,
     /// The highest token that it has proposed.
     pub(crate) proposed: u64,
-    pub(crate) observers: [Observer; MEMBERS],
+    pub(crate) observers: Vec<Observer>,
+    /// The incarnations that it knows, and what it has seen of each mark, where lists change.
+    pub(crate) roster: Vec<u128>,
+    pub(crate) checked: Vec<Option<Checked>>,
     /// Answers to earlier calls are not counted.
     pub(crate) call: u8,
     pub(crate) stage: Stage,
@@ -146,7 +170,7 @@ pub(crate) struct Looking {
     /// What an earlier look has led to.
     pub(crate) decided: Option<Decision>,
     /// By member.
-    pub(crate) read: [Option<Read>; MEMBERS],
+    pub(crate) read: Vec<Option<Read>>,
     /// The payloads that were answered when it began.
     pub(crate) answered: [u8; 8],
     /// Whether a member was written between two reads.
@@ -159,6 +183,8 @@ pub(crate) enum Read {
     Heard(Seen),
     /// The answer comes as the last of its look.
     OnItsWay(View),
+    /// Its mark says that it does not count.
+    OfOthers,
 }
 
 /// What a look has shown.
@@ -226,6 +252,8 @@ pub(crate) struct Call {
     pub(crate) data: Option<Data>,
     /// Whether the grant had been reported as revoked when it began.
     pub(crate) revoked: bool,
+    /// Whether a wish that its holder finish had been reported as done when it began.
+    pub(crate) wished: bool,
     /// Whether a majority has accepted it, in time.
     pub(crate) counted: bool,
 }
@@ -255,6 +283,7 @@ pub(crate) enum Body {
     Renew(Renew),
     Vacate(Vacate),
     Revoke(Revoke),
+    Ask(Ask),
 }
 
 /// One step.
@@ -275,9 +304,17 @@ pub(crate) enum Action {
     SetData(usize),
     /// An operator revokes the newest grant.
     Revoke,
+    /// An operator asks the newest holder to finish.
+    Ask,
     /// Releases; `true`: closing.
     End(usize, bool),
     HandOver(usize),
+    /// The operator stops the clients of the old list.
+    Stop,
+    /// A store is wiped.
+    Wipe,
+    /// The administrator's next step; `true`: a member does not answer in time.
+    Administer(bool),
     /// Waits no longer.
     GiveUp(usize),
     Crash(usize),
@@ -297,36 +334,48 @@ pub(crate) enum What {
     Renew(usize, usize),
     Vacate(usize, usize),
     Revoke(usize, usize),
+    Ask(usize, usize),
 }
 
 impl World {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let client = |c: usize| Client { attempts: setup.attempts[c], ..Client::default() };
+        let client = |c: usize| Client { attempts: setup.attempts[c], ..Client::new(setup.lists[c].len()) };
         let dead = || {
             let mut record = Record::new();
             (record.token, record.grant, record.version) = (1, Some(PREDECESSOR), Some(1));
             (record.ttl_ms, record.expires_at_ms) = (Some(setup.ttl), Some(0));
+            record.set = setup.set_of(0);
             Stored::Record(record)
         };
-        let found = if setup.predecessor { dead() } else { Stored::Absent };
-        let mut ghosts = Ghosts::default();
+        let number = setup.lists.iter().copied().flatten().max().map_or(0, |highest| highest + 1);
+        let mut stores = vec![Stored::Absent; number];
+        let mut ghosts = Ghosts::new(setup.lists[0].len() / 2 + 1);
         if setup.predecessor {
+            setup.lists[0].iter().for_each(|store| stores[*store] = dead());
             ghosts.granted(PREDECESSOR, 1, 0, 0);
         }
-        Self {
-            now: 0,
-            members: [found.clone(), found.clone(), found],
-            clients: [client(0), client(1)],
-            network: Vec::new(),
-            handed: None,
-            revocation: None,
-            left: setup.left,
-            ghosts,
-        }
+        let change = Change::new(setup, number);
+        let mut clients = [client(0), client(1)];
+        change.iter().for_each(|change| clients[0].knows_the_marks(change, setup.lists[0]));
+        let (network, handed, revocation, asking) = (Vec::new(), None, None, None);
+        Self { now: 0, stores, clients, network, handed, revocation, asking, change, left: setup.left, ghosts }
     }
 }
 
 impl Client {
+    pub(crate) fn new(members: usize) -> Self {
+        Self {
+            attempts: 0,
+            grants: 0,
+            proposed: 0,
+            observers: vec![Observer::default(); members],
+            roster: Vec::new(),
+            checked: Vec::new(),
+            call: 0,
+            stage: Stage::Idle,
+        }
+    }
+
     /// A member was written, which a look under way may see half of.
     pub(crate) fn sees_no_write(&mut self) {
         if let Stage::Looking(looking) = &mut self.stage {
@@ -339,7 +388,7 @@ impl Client {
         match &self.stage {
             Stage::Idle | Stage::Decided(_) => false,
             // A majority is enough.
-            Stage::Looking(looking) => looking.read.iter().flatten().count() >= quorum(MEMBERS),
+            Stage::Looking(looking) => looking.read.iter().flatten().count() >= quorum(looking.read.len()),
             Stage::Claiming(_) | Stage::Ending(_) => true,
             Stage::Holding(holding) => holding.waits(),
         }
@@ -371,6 +420,7 @@ impl Request {
             Body::Renew(_) => What::Renew(self.client, self.member),
             Body::Vacate(_) => What::Vacate(self.client, self.member),
             Body::Revoke(_) => What::Revoke(self.client, self.member),
+            Body::Ask(_) => What::Ask(self.client, self.member),
         }
     }
 
@@ -380,6 +430,7 @@ impl Request {
             Body::Renew(renew) => renew.grant,
             Body::Vacate(vacate) => vacate.grant,
             Body::Revoke(revoke) => revoke.fresh,
+            Body::Ask(ask) => Grant::from_bits(u128::from(ask.step_down.token)),
         }
     }
 
@@ -391,7 +442,7 @@ impl Request {
                 Expect::Handed(_) => 2,
             },
             Body::Renew(renew) => renew.version,
-            Body::Vacate(_) | Body::Revoke(_) => 0,
+            Body::Vacate(_) | Body::Revoke(_) | Body::Ask(_) => 0,
         };
         (self.what(), self.grant(), self.call, self.heard, detail)
     }

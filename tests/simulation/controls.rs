@@ -23,7 +23,16 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityVoteOnMinority
         | Broken::MajorityPayloadUntilAccepted
         | Broken::MajorityWatchedFromTheRequest
-        | Broken::MajorityHintNotCompared => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityHintNotCompared
+        | Broken::MajorityMarkNotChecked
+        | Broken::MajorityListNotCompared
+        | Broken::MajorityMoveReadsMinority
+        | Broken::MajorityMoveNotAboveOld
+        | Broken::MajorityMoveWritesMajority
+        | Broken::MajorityMoveForgetsClosing
+        | Broken::MajorityMoveForgetsWhatWasBegun
+        | Broken::MajorityWishForAnyGrant
+        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
         Broken::TakerTrustsWallClock => Caught,
         Broken::HolderTrustsWallClock => Caught,
         Broken::WallClockEndsTerm => Blind("a lease that is lost too early harms nobody: tests/model"),

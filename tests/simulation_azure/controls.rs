@@ -68,7 +68,16 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityVoteOnMinority
         | Broken::MajorityPayloadUntilAccepted
         | Broken::MajorityWatchedFromTheRequest
-        | Broken::MajorityHintNotCompared => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityHintNotCompared
+        | Broken::MajorityMarkNotChecked
+        | Broken::MajorityListNotCompared
+        | Broken::MajorityMoveReadsMinority
+        | Broken::MajorityMoveNotAboveOld
+        | Broken::MajorityMoveWritesMajority
+        | Broken::MajorityMoveForgetsClosing
+        | Broken::MajorityMoveForgetsWhatWasBegun
+        | Broken::MajorityWishForAnyGrant
+        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,

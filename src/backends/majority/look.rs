@@ -9,7 +9,7 @@ use super::error::{Failures, RESERVED, misconfigured, not_reserved};
 use super::member::Heard;
 use super::names::Watched;
 use super::round::Round;
-use crate::protocol::majority::roster::is_of_others;
+use crate::protocol::majority::roster::stranger;
 use crate::protocol::majority::{Seen, quorum, shown, watched_from};
 use crate::time;
 use crate::types::{Answer, Applied, ListPage, Listed, Name, Page, Sample, Stamp, StoreError, Timed, View};
@@ -92,11 +92,7 @@ impl Team {
 
     /// A record of clients with another list of members is nobody's to judge.
     pub(super) fn same_list(&self, seen: &[Option<Seen>]) -> Result<(), StoreError> {
-        let others = |member: &usize| {
-            let record = seen[*member].as_ref().and_then(|seen| seen.view.record.as_ref());
-            record.is_some_and(|record| is_of_others(record, self.set, self.members[*member].writes_at_once()))
-        };
-        match (0..seen.len()).find(others) {
+        match stranger(seen, self.set, |member| self.members[member].writes_at_once()) {
             None => Ok(()),
             Some(member) => Err(misconfigured(format!(
                 "the record in {} was written by clients with another list of members, or by some that use that store \

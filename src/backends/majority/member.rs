@@ -8,7 +8,7 @@ use super::Team;
 use super::error::{Failures, RESERVED, misconfigured};
 use super::round::Round;
 use crate::protocol::expiry::Computed;
-use crate::protocol::majority::roster::{Fitness, Mark, fitness, pinned};
+use crate::protocol::majority::roster::{Checked, Fitness, Mark, fitness, pinned};
 use crate::protocol::majority::{self, quorum};
 use crate::protocol::rules::Rules;
 use crate::protocol::store_time::StoreTime;
@@ -33,7 +33,7 @@ pub(super) struct Member {
 struct Known {
     time: Mutex<StoreTime>,
     /// When its mark was asked for last, and what it was then.
-    checked: Mutex<Option<(Stamp, Fitness)>>,
+    checked: Mutex<Option<Checked>>,
 }
 
 /// A member's answer, with what its date says.
@@ -80,7 +80,7 @@ impl Member {
         self.about.judge == ExpiryJudge::Client || self.about.grain < Duration::from_secs(1)
     }
 
-    fn checked(&self) -> MutexGuard<'_, Option<(Stamp, Fitness)>> {
+    fn checked(&self) -> MutexGuard<'_, Option<Checked>> {
         lock(&self.known.checked)
     }
 }
@@ -152,14 +152,13 @@ impl Team {
             let store = self.members[member].about.identity.as_str();
             tracing::warn!(store, outcome = ?found, "a member of the majority does not count");
         }
-        *self.members[member].checked() = Some((sent, found));
+        *self.members[member].checked() = Some(Checked { since: sent, fitness: found });
         Ok(found)
     }
 
     fn known_fitness(&self, member: usize, max_age: Option<u64>) -> Option<Fitness> {
-        let (since, fitness) = (*self.members[member].checked())?;
-        let most = if fitness == Fitness::Fit { max_age.unwrap_or(u64::MAX) } else { AGAIN_NS };
-        (self.clock.stamp().longest_since(&since) <= most).then_some(fitness)
+        let checked = (*self.members[member].checked())?;
+        checked.known(&self.clock.stamp(), max_age, AGAIN_NS)
     }
 
     /// The same as an error for one that does not count.

@@ -26,7 +26,6 @@ struct Counting {
     body: Renew,
     granted: Arc<Granted>,
     renewal: Renewal,
-    asked: Option<StepDown>,
     /// What members that lack the grant have shown.
     refused: Vec<(usize, View, Stamp)>,
     failures: Failures,
@@ -163,14 +162,14 @@ impl Team {
 impl Counting {
     fn new(body: Renew, granted: Arc<Granted>, members: usize) -> Self {
         let renewal = Renewal::new(body.token, body.grant, members);
-        Self { body, granted, renewal, asked: None, refused: Vec::new(), failures: Failures::default() }
+        Self { body, granted, renewal, refused: Vec::new(), failures: Failures::default() }
     }
 
     fn hear(&mut self, member: usize, said: Said) {
         match said {
             Said::Accepted(asked) => {
                 self.granted.with(|trail| self.renewal.accepted(member, trail));
-                self.asked = self.asked.take().or(asked.filter(|asked| asked.token == self.body.token));
+                self.renewal.asked(asked);
             }
             Said::Refused(view, received) => {
                 self.renewal.refused(member, &view);
@@ -193,7 +192,7 @@ impl Counting {
 
     fn answer(&mut self, team: &Team) -> Answer<Renewed> {
         match self.result() {
-            Counted::Accepted => Ok(Timed::undated(Renewed::Renewed(self.asked.clone()))),
+            Counted::Accepted => Ok(Timed::undated(Renewed::Renewed(self.renewal.wish().cloned()))),
             Counted::Lost(view) | Counted::Behind(view) => Ok(Timed::undated(Renewed::Refused(shown::as_shown(view)))),
             Counted::Failed | Counted::Open => Err(std::mem::take(&mut self.failures).too_few(team, Applied::Unknown)),
         }

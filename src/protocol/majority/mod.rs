@@ -2,10 +2,12 @@
 //!
 //! `docs/multi-region.md` says why it is right. `plan` judges what the members show before anything is sent, `tally`
 //! counts the answers of one call, `trail` knows where a grant has left claims, `renewal` and `ending` say what came of
-//! a renewal, a release, a revocation or an ask, `shown` makes one view of many, and `roster` tells a member from a
-//! stranger. No I/O, no clock: the model of `tests/model` runs these same lines with three members.
+//! a renewal, a release, a revocation or an ask, `shown` makes one view of many, `roster` tells a member from a
+//! stranger, and `moving` says what is brought to another list of members. No I/O, no clock: the model of
+//! `tests/majority_model` runs these same lines.
 
 pub mod ending;
+pub mod moving;
 pub mod plan;
 pub mod renewal;
 pub mod roster;

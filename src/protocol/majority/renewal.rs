@@ -4,7 +4,7 @@ use super::trail::Trail;
 use super::{Seen, quorum};
 use crate::protocol::broken::Broken;
 use crate::protocol::observer::Judgement;
-use crate::types::{Expect, Grant, View};
+use crate::types::{Expect, Grant, StepDown, View};
 
 /// The answers to one renewal, by member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +12,8 @@ pub struct Renewal {
     token: u64,
     grant: Grant,
     replies: Vec<Heard>,
+    /// A wish that the holder finish, of which a member has told.
+    wish: Option<StepDown>,
 }
 
 /// What one member said.
@@ -44,13 +46,27 @@ pub enum Renewed {
 impl Renewal {
     /// A renewal that is sent to all members now.
     pub fn new(token: u64, grant: Grant, members: usize) -> Self {
-        Self { token, grant, replies: vec![Heard::Waiting; members] }
+        Self { token, grant, replies: vec![Heard::Waiting; members], wish: None }
     }
 
     /// A member has accepted it.
     pub fn accepted(&mut self, member: usize, trail: &mut Trail) {
         self.replies[member] = Heard::Accepted;
         trail.renewed(member);
+    }
+
+    /// What a member that has accepted it tells of a wish. One member is enough, and it counts for this grant only.
+    pub fn asked(&mut self, wish: Option<StepDown>) {
+        let mine = |wish: &StepDown| wish.token == self.token || Broken::MajorityWishForAnyGrant.on();
+        let wish = wish.filter(mine);
+        if wish.is_some() || Broken::MajorityWishOfTheLastAnswer.on() {
+            self.wish = wish;
+        }
+    }
+
+    /// The wish, if any member has told of one.
+    pub fn wish(&self) -> Option<&StepDown> {
+        self.wish.as_ref()
     }
 
     /// A member has refused it and shown this.
@@ -165,6 +181,17 @@ mod tests {
         next.unknown(0);
         next.unknown(2);
         assert_eq!(next.result(&trail), Renewed::Failed, "an acceptance of another call does not count");
+    }
+
+    #[test]
+    fn a_wish_is_heard_from_one_member_and_for_its_own_grant_only() {
+        let wish = |token| Some(StepDown { token, grace_ms: 1, by: None });
+        let mut renewal = Renewal::new(5, MINE, 3);
+        renewal.asked(wish(4));
+        assert_eq!(renewal.wish(), None);
+        renewal.asked(wish(5));
+        renewal.asked(None);
+        assert_eq!(renewal.wish(), wish(5).as_ref());
     }
 
     #[test]

@@ -3,13 +3,14 @@
 //! A mark names its own store's incarnation and those of all members, so that what a majority shows tells a member
 //! from one that was wiped, rebuilt or belongs to others.
 
-use super::quorum;
-use crate::types::{Data, MemberSet, Record, View};
+use super::{Seen, quorum};
+use crate::protocol::broken::Broken;
+use crate::types::{Data, MemberSet, Record, Stamp, View};
 
 const HEAD: &str = "leasehold majority 1";
 
 /// The mark in one store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// This store's incarnation.
     pub own: u128,
@@ -18,7 +19,7 @@ pub struct Mark {
 }
 
 /// What a store is to a roster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fitness {
     /// It counts.
     Fit,
@@ -26,6 +27,24 @@ pub enum Fitness {
     Unmarked,
     /// It has another mark: it was set up for others, or again.
     Foreign,
+}
+
+/// What a look at a store's mark has shown, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Checked {
+    /// When the mark was asked for.
+    pub since: Stamp,
+    /// What the store was then.
+    pub fitness: Fitness,
+}
+
+impl Checked {
+    /// What is still known by it now, if one that counts may have been looked at so long ago, and one that does not
+    /// `again` ago.
+    pub fn known(&self, now: &Stamp, max_age: Option<u64>, again: u64) -> Option<Fitness> {
+        let most = if self.fitness == Fitness::Fit { max_age.unwrap_or(u64::MAX) } else { again };
+        (now.longest_since(&self.since) <= most).then_some(self.fitness)
+    }
 }
 
 impl Mark {
@@ -60,6 +79,7 @@ pub fn pinned(marks: &[Option<Mark>]) -> Option<Vec<u128>> {
 /// What a store with this mark is in that place.
 pub fn fitness(mark: Option<&Mark>, roster: &[u128], member: usize) -> Fitness {
     match mark {
+        _ if Broken::MajorityMarkNotChecked.on() => Fitness::Fit,
         None => Fitness::Unmarked,
         Some(mark) if mark.roster == roster && roster.get(member) == Some(&mark.own) => Fitness::Fit,
         Some(_) => Fitness::Foreign,
@@ -79,7 +99,14 @@ pub fn member_set(identities: &[String]) -> MemberSet {
 /// `whole`: whether a grant and its list are written at once. A service's own lease is taken before the record is
 /// written, and a look in between shows a holder without a list.
 pub fn is_of_others(record: &Record, set: MemberSet, whole: bool) -> bool {
-    record.set.map_or(whole && record.grant.is_some(), |theirs| theirs != set)
+    let others = record.set.map_or(whole && record.grant.is_some(), |theirs| theirs != set);
+    others && !Broken::MajorityListNotCompared.on()
+}
+
+/// A member that shows such a record, of all that have answered. `whole`: by member.
+pub fn stranger(seen: &[Option<Seen>], set: MemberSet, whole: impl Fn(usize) -> bool) -> Option<usize> {
+    let record = |member: usize| seen[member].as_ref().and_then(|seen| seen.view.record.as_ref());
+    (0..seen.len()).find(|member| record(*member).is_some_and(|record| is_of_others(record, set, whole(*member))))
 }
 
 #[cfg(test)]

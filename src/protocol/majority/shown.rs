@@ -35,6 +35,11 @@ pub fn merged(seen: &[Option<Seen>]) -> View {
     View { standing, record: record.map(without_the_members_own) }
 }
 
+/// Whether no majority shows the same.
+pub fn is_in_progress(seen: &[Option<Seen>]) -> bool {
+    common(seen) == Common::Nothing
+}
+
 /// What is kept of a name whose clients have all stopped, though no majority shows the same.
 pub fn kept(seen: &[Option<Seen>]) -> Option<Record> {
     match common(seen) {
