@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -44,6 +45,23 @@ pub fn simulate_plan(plan: Plan, verbose: bool) -> Report {
     let seed = plan.seed;
     notice_panics();
     PANICS.take();
+    // A panic poisons what the checks are in, and then whatever asks them panics too.
+    let ended = std::panic::catch_unwind(AssertUnwindSafe(|| to_its_end(plan, verbose)));
+    let mut report = ended.unwrap_or_else(|_| Report {
+        seed,
+        hash: 0,
+        violation: None,
+        counts: Counts::default(),
+        trace: Vec::new(),
+    });
+    if let Some(what) = PANICS.take().into_iter().next() {
+        report.violation = Some(format!("a panic: {what}"));
+    }
+    report
+}
+
+fn to_its_end(plan: Plan, verbose: bool) -> Report {
+    let seed = plan.seed;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let (world, hash, trace) = runtime.block_on(async {
         let world = World::new(plan, verbose);
@@ -59,9 +77,8 @@ pub fn simulate_plan(plan: Plan, verbose: bool) -> Report {
     world.observers.lock().unwrap().clear();
     world.checks(|checks| checks.clear());
     drop(runtime);
-    let panicked = PANICS.take().into_iter().next();
     let (violation, counts) = world.checks(|checks| (checks.violation().map(str::to_owned), checks.counts.clone()));
-    Report { seed, hash, violation: panicked.map(|what| format!("a panic: {what}")).or(violation), counts, trace }
+    Report { seed, hash, violation, counts, trace }
 }
 
 async fn play(world: &Arc<World>) -> Result<(), String> {
