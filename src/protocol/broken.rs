@@ -72,6 +72,7 @@ pub enum Broken {
     MajorityMoveForgetsWhatWasBegun,
     MajorityWishForAnyGrant,
     MajorityWishOfTheLastAnswer,
+    MajorityIsTwo,
 }
 
 impl Broken {
@@ -94,7 +95,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 21] = [
+    pub const MAJORITY: [Broken; 22] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -116,6 +117,7 @@ impl Broken {
         Self::MajorityMoveForgetsWhatWasBegun,
         Self::MajorityWishForAnyGrant,
         Self::MajorityWishOfTheLastAnswer,
+        Self::MajorityIsTwo,
     ];
 
     /// Those of clocks that somebody sets, of rates within rho, and of a look before a claim.

@@ -224,7 +224,7 @@ pub(crate) fn closed() -> Setup {
 }
 
 /// Five members, so that three are a majority.
-fn five_race() -> Setup {
+pub(crate) fn five_race() -> Setup {
     Setup::new("five members, two contenders").with(|s| {
         s.shows = &[Witness::Granted, Witness::GivenBack];
         s.lists = [FIVE; 2];

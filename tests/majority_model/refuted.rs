@@ -8,7 +8,8 @@ use stateright::{Checker, HasDiscoveries, Model as _};
 
 use crate::Model;
 use crate::explored::{
-    asked, asked_too_late, closed, closed_and_burnt, members_read, payloads_read, print_trace, revocation, two_looks,
+    asked, asked_too_late, closed, closed_and_burnt, five_race, members_read, payloads_read, print_trace, revocation,
+    two_looks,
 };
 use crate::ghosts::Harm;
 use crate::lists::{
@@ -96,6 +97,7 @@ pub(crate) fn refutations() -> Vec<Refutation> {
         of(B::MajorityMoveForgetsWhatWasBegun, H::OpensEarly, closed_and_replaced().with(|s| s.left.stumbles = 2)),
         of(B::MajorityWishForAnyGrant, H::WishStrays, asked_too_late()),
         of(B::MajorityWishOfTheLastAnswer, H::WishUnheard, asked()),
+        of(B::MajorityIsTwo, H::TokenTwice, five_race().with(|s| s.excepts_i4 = true)),
         // Rules of a single record, by what a majority makes of them.
         of(B::MajorityVoteOnMinority, H::WishUnrecorded, asked()),
         of(B::AskBumpsVersion, H::WishWrites, asked()),

@@ -32,7 +32,8 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityMoveForgetsClosing
         | Broken::MajorityMoveForgetsWhatWasBegun
         | Broken::MajorityWishForAnyGrant
-        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityWishOfTheLastAnswer
+        | Broken::MajorityIsTwo => Blind("rules of a majority: tests/majority_model"),
         Broken::TakerTrustsWallClock => Caught,
         Broken::HolderTrustsWallClock => Caught,
         Broken::WallClockEndsTerm => Blind("a lease that is lost too early harms nobody: tests/model"),

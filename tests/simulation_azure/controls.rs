@@ -77,7 +77,8 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityMoveForgetsClosing
         | Broken::MajorityMoveForgetsWhatWasBegun
         | Broken::MajorityWishForAnyGrant
-        | Broken::MajorityWishOfTheLastAnswer => Blind("rules of a majority: tests/majority_model"),
+        | Broken::MajorityWishOfTheLastAnswer
+        | Broken::MajorityIsTwo => Blind("rules of a majority: tests/majority_model"),
         Broken::AskBumpsVersion => Blind("an ask breaks the lease here"),
         Broken::ClosedIdentityWithoutToken => Blind("the service's tag tells one closing from another"),
         Broken::BurnClearsClosed => Caught,
