@@ -60,3 +60,23 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{GENERATION, Memory};
+    use crate::protocol::observer::Observer;
+    use crate::types::Name;
+
+    #[test]
+    fn a_name_that_is_forgotten_is_remembered_in_no_generation() {
+        let (memory, name) = (Memory::default(), |number: usize| Name::new(format!("job-{number}")).unwrap());
+        let keep = |number, token| memory.keep(&name(number), &Observer::default(), token);
+        keep(0, 7);
+        (1..=GENERATION).for_each(|number| keep(number, 1));
+        assert_eq!(memory.of(&name(0)).token, 7, "of the last generation");
+        memory.forget(&name(0));
+        memory.forget(&name(GENERATION));
+        assert_eq!([memory.of(&name(0)).token, memory.of(&name(GENERATION)).token], [0, 0]);
+        assert_eq!(memory.of(&name(1)).token, 1);
+    }
+}
