@@ -175,27 +175,3 @@ impl Drop for Place {
         Lines::tidy(&mut lines, &self.name);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::MemoryStore;
-    use crate::lease::{Attempt, Leases};
-
-    #[tokio::test(start_paused = true)]
-    async fn nothing_is_kept_of_names_that_are_neither_held_nor_waited_for() {
-        let leases = Leases::builder(MemoryStore::new()).build().unwrap();
-        let names = || leases.client.lines.lock().len();
-        let held = leases.acquire("held").await.unwrap();
-        for number in 0..20 {
-            let lease = leases.acquire(format!("job-{number}")).await.unwrap();
-            assert_eq!(names(), 2);
-            lease.release().await.unwrap();
-        }
-        assert!(matches!(leases.try_acquire("held").await.unwrap(), Attempt::Held(_)));
-        let gave_up = leases.acquire_within("held", std::time::Duration::from_secs(1)).await;
-        assert!(gave_up.is_err());
-        assert_eq!(names(), 1);
-        held.release().await.unwrap();
-        assert_eq!(names(), 0);
-    }
-}

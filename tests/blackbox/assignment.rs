@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::journal::Pen;
 use super::plan::{Chance, Options, Role};
 
+/// Files of this name say why a worker has panicked.
+pub const PANICKED: &str = "panicked-";
 const VARIABLE: &str = "LEASEHOLD_BLACKBOX_ASSIGNMENT";
 
 /// What one process is told.
@@ -53,6 +55,18 @@ impl Assignment {
 
     pub fn socket(&self) -> PathBuf {
         self.folder.join("journal")
+    }
+
+    /// A worker that panics ends as a whole, and the judge hears of it.
+    pub fn leave_word_of_panics(&self) {
+        let file = self.folder.join(format!("{PANICKED}{}.{}", self.worker, self.life));
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // At the end of a run the folder is gone, and nobody judges any more.
+            _ = std::fs::write(&file, info.to_string());
+            before(info);
+            std::process::abort();
+        }));
     }
 
     pub fn pen(&self, lease: &str) -> Pen {

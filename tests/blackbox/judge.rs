@@ -126,7 +126,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
         let overlaps = overlaps(&holds, &forces, ttl);
         violations.extend(overlaps.bad);
         excused += overlaps.excused;
-        violations.extend(opened_early(&holds, &forces));
+        violations.extend(opened_early(&holds));
         let takeovers = takeovers(&holds, &forces);
         violations.extend(inside_the_margin(&takeovers, &plan.options));
         if LEASES.contains(&lease) {
@@ -142,6 +142,7 @@ pub fn judge(ground: &Ground, plan: &Plan, evidence: &Evidence, picture: &Path) 
     violations.extend(too_many(&of_semaphore, PERMITS.len()));
     violations.extend(no_progress(evidence, SEMAPHORE, &PERMITS, plan));
     violations.extend(rules::counter(evidence));
+    violations.extend(evidence.panics.iter().map(|why| format!("a worker panicked: {why}")));
     let holds = of(&LEASES);
 
     let lost = |kind| {

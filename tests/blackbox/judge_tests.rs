@@ -107,7 +107,7 @@ fn a_grant_of_what_is_closed_is_a_violation_and_one_after_it_has_opened_is_none(
         let mut lines = vec![(0, 0, Said::Begins), (0, 10, Said::Granted(7)), (0, 100, Said::Releases(7))];
         lines.extend(closed.then_some((0, 110, Said::Closed(1000))));
         lines.extend([(1, 120, Said::Begins), (1, granted, Said::Granted(8))]);
-        opened_early(&story(&lines).iter().collect::<Vec<_>>(), &Forces::default()).len()
+        opened_early(&story(&lines).iter().collect::<Vec<_>>()).len()
     };
     assert_eq!(bad(1000, true), 1);
     assert_eq!(bad(1100, true), 0);

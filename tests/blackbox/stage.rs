@@ -1,9 +1,11 @@
 //! One run: starts the crew, carries out the plan, and hands what happened to the judge.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::assignment::PANICKED;
 use super::counters::Counters;
 use super::crew::{self, Member};
 use super::fake_clock::{self, Clocks};
@@ -26,6 +28,8 @@ pub struct Evidence {
     pub faults: Vec<Fault>,
     pub counters: Counters,
     pub clocks: Clocks,
+    /// Why workers have panicked.
+    pub panics: Vec<String>,
 }
 
 /// A fault that has happened: at a moment, or for a while.
@@ -56,12 +60,21 @@ pub fn run(ground: &Ground, plan: &Plan, number: usize) -> Verdict {
     stage.play();
     let (entries, faults, began) = (stage.journal.entries(), stage.all_faults(), stage.began);
     let clocks = fake_clock::check(&plan.clocks, &entries, stage.journal.epoch);
+    let panics = panics(&stage.folder);
     drop(stage);
-    let evidence = Evidence { began, entries, faults, counters, clocks };
+    let evidence = Evidence { began, entries, faults, counters, clocks, panics };
     let picture = output().join(format!("{}-{}-{}.svg", ground.name, plan.kind, plan.seed));
     let verdict = judge::judge(&ground, plan, &evidence, &picture);
     std::fs::write(&picture, timeline::draw(plan, &evidence, &verdict)).expect("the picture is written");
     verdict
+}
+
+fn panics(folder: &Path) -> Vec<String> {
+    let files =
+        std::fs::read_dir(folder).expect("a folder of the run's own").map(|entry| entry.expect("a file").path());
+    let of_panics =
+        files.filter(|file| file.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(PANICKED)));
+    of_panics.map(|file| std::fs::read_to_string(file).expect("a file")).collect()
 }
 
 struct Stage<'a> {

@@ -187,3 +187,22 @@ async fn a_record_that_cannot_be_read_is_not_taken_for_absent_by_a_move() {
     ground.set_available(1, true);
     next.store(3).move_from(&ground.store(4)).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_move_to_a_list_that_is_set_up_already_is_refused_and_changes_nothing() {
+    let ground = closed_at([true, true, true]).await;
+    // A majority of the old members leaves, so the old list still looks whole afterwards.
+    let mut members = vec![ground.members[0].clone()];
+    members.extend_from_slice(&Ground::others_bare().members[..2]);
+    members.sort_by_key(|member| member.describe().identity);
+    let next = Ground { clock: ground.clock.clone(), members };
+    next.store(3).move_from(&ground.store(4)).await.unwrap();
+    assert_eq!(outcome_of(&next).await.as_deref(), Some(&b"outcome"[..]));
+    let client = next.client(8);
+    let lease = client.acquire("new").await.unwrap();
+    let error = next.store(9).move_from(&ground.store(10)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("set up together already"), "{error}");
+    tokio::time::sleep(TTL * 2).await;
+    assert!(lease.held().is_held());
+}

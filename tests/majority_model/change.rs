@@ -267,7 +267,7 @@ impl Model {
         change.phase = match found.iter().flatten().any(|view| view.record.is_some()) {
             false => Phase::Brought,
             true => {
-                let Ok(brought) = brought(&found, &own) else { return };
+                let Ok(brought) = brought(&found, &own, None) else { return };
                 world.ghosts.brings(&brought);
                 if brought.record.closed.is_some() {
                     self.see(Witness::ClosingCarriedOver);

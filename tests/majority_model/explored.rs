@@ -20,7 +20,7 @@ fn a_majority_does_no_harm_within_the_small_bounds() {
         println!("sometimes {witness:?}: in {by} configurations");
         assert!(by > 0, "never seen: {witness:?}");
     }
-    assert!(states >= 500_000, "only {states} states");
+    assert!(states >= 5_000_000, "only {states} states");
 }
 
 #[test]
@@ -29,7 +29,9 @@ fn a_majority_does_no_harm_within_larger_bounds() {
     let _guard = Guard::nothing_broken();
     let only = std::env::var("LEASEHOLD_CONFIGURATION").ok();
     let wanted = |setup: &Setup| only.as_deref().is_none_or(|only| setup.title.contains(only));
-    large().into_iter().chain([lists::kept_out_longer()]).filter(wanted).for_each(|setup| drop(explore(setup)));
+    let setups: Vec<_> = large().into_iter().chain([lists::kept_out_longer()]).filter(wanted).collect();
+    assert!(!setups.is_empty(), "no configuration has {only:?} in its title");
+    setups.into_iter().for_each(|setup| drop(explore(setup)));
 }
 
 /// Else a refutation would say nothing about the rule.
@@ -97,7 +99,7 @@ fn small() -> Vec<Setup> {
     ]
 }
 
-/// Bounds that take minutes: `cargo test --test majority_model -- --ignored`.
+/// Bounds that take minutes: `cargo test --features __model,__broken --test majority_model -- --ignored`.
 fn large() -> Vec<Setup> {
     vec![
         revocation().with(|s| (s.ttl, s.ticks, s.attempts, s.renewals, s.depth) = (1, 1, [1, 1], 1, Some(12))),

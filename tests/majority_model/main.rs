@@ -1,4 +1,4 @@
-//! An exhaustive model of a majority of three members within small bounds: it drives the real `protocol::majority`,
+//! An exhaustive model of a majority of three or five members within small bounds: it drives the real `protocol::majority`,
 //! observers and record; it only carries requests, lets time pass and fails things. Each of its rules is broken once in
 //! the real code and refuted, with the length of the shortest way to the harm.
 

@@ -1,4 +1,4 @@
-//! The state: three members' records, two clients that run the real code, and the requests in flight.
+//! The state: the members' records, two clients that run the real code, and the requests in flight.
 
 use leasehold::protocol::majority::ending::Ending;
 use leasehold::protocol::majority::renewal::Renewal;

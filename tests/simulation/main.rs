@@ -73,6 +73,7 @@ const EXPLORATION: Exploration = Exploration {
         "gone when asked",
         "still held",
         "permits",
+        "all permits, and not one more",
         "all taken",
         "turns",
         "ticks after all faults",

@@ -50,7 +50,7 @@ pub fn simulate_plan(plan: Plan, verbose: bool) -> Report {
     let mut report = ended.unwrap_or_else(|_| Report {
         seed,
         hash: 0,
-        violation: None,
+        violation: Some("a panic".to_owned()),
         counts: Counts::default(),
         trace: Vec::new(),
     });

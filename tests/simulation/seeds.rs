@@ -87,7 +87,9 @@ pub fn break_each(rules: impl IntoIterator<Item = Broken>, control: fn(Broken) -
     let mut missed = Vec::new();
     let only = std::env::var("LEASEHOLD_CONTROL").ok();
     let wanted = |broken: &Broken| only.as_ref().is_none_or(|only| *only == format!("{broken:?}"));
-    for broken in rules.into_iter().filter(wanted) {
+    let rules: Vec<_> = rules.into_iter().filter(wanted).collect();
+    assert!(!rules.is_empty(), "there is no rule {only:?}");
+    for broken in rules {
         match control(broken) {
             Control::Blind(reason) => println!("{broken:?}: out of sight: {reason}"),
             Control::Caught => {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::member::Member;
+use super::member::{Member, reserved};
 use super::set_up::failed;
 use super::{MajorityStore, Team};
 use crate::protocol::majority::moving::{Brought, Refusal, brought, expectation, needed, written};
-use crate::types::{Claimed, Error, ErrorKind, Listed, Name, Operation, Vacated, View};
+use crate::protocol::majority::roster::pinned;
+use crate::store::Store;
+use crate::types::{Claimed, Error, ErrorKind, Listed, Name, Operation, TokenFloor, Vacated, View};
 
 /// The term of the claims that bring a record over, if the members give so short a one.
 const TERM_MS: u64 = 1_000;
@@ -18,14 +20,17 @@ impl MajorityStore {
     ///
     /// For changing the list of members, and for bringing back one that was wiped, while every client is stopped and has
     /// been for a term; `docs/multi-region.md` has the procedure. [`set_up_again`](Self::set_up_again) comes after it.
-    /// Returns how many records there were. It may be called again after an error.
+    /// Returns how many records there were. It may be called again after an error, until the new list is set up.
     ///
     /// It takes a majority of the old members that have their marks, and all of the new ones, and reads and writes each
     /// record there.
     ///
+    /// An item that no member's list can read is left where it is, with a warning; a name that one of them shows is read
+    /// on all, and is an error where it cannot be.
+    ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when a record is changed meanwhile, or a store that judges says that it is held: a client
-    /// is not stopped. [`ErrorKind::Unreadable`] for a record that this version must not touch.
+    /// [`ErrorKind::Refused`] when the new list is set up already; when a record is changed meanwhile, or a store that
+    /// judges says that it is held: a client is not stopped. [`ErrorKind::Unreadable`] for a record that this version must not touch.
     /// [`ErrorKind::Unavailable`] when it depends on a member that has not answered whether a record was closed. Else as
     /// of the stores.
     ///
@@ -33,20 +38,45 @@ impl MajorityStore {
     /// What was brought over stays; call it again.
     pub async fn move_from(&self, old: &MajorityStore) -> Result<usize, Error> {
         let there = old.team.what_members_have().await?;
+        self.team.is_not_in_use(&old.team).await?;
         let here = self.team.what_all_have().await?;
         let found = there.len();
+        // Every member has told its time by now.
+        let floor = [self, old].into_iter().filter_map(MajorityStore::floor_now).max();
         for (name, old) in there {
             let new = here.get(&name).map_or(&[][..], Vec::as_slice);
-            let brought = brought(&old, new).map_err(|refusal| refused(&name, refusal))?;
+            let brought = brought(&old, new, floor).map_err(|refusal| refused(&name, refusal))?;
             for member in written(self.team.size()) {
                 self.team.bring(member, &name, &brought).await?;
             }
         }
         Ok(found)
     }
+
+    fn floor_now(&self) -> Option<u64> {
+        match self.token_floor(&self.team.clock.stamp()) {
+            TokenFloor::At(floor) => Some(floor),
+            TokenFloor::None | TokenFloor::Unknown => None,
+        }
+    }
 }
 
 impl Team {
+    /// A move after the new list was set up would take the leases of its clients, and bring back what they have replaced.
+    async fn is_not_in_use(self: &Arc<Self>, old: &Team) -> Result<(), Error> {
+        let marks: Vec<_> = self.marks().await?.into_iter().map(|(_, mark)| mark).collect();
+        let Some(roster) = pinned(&marks) else { return Ok(()) };
+        if old.roster().as_ref() == Some(&roster) {
+            return Ok(());
+        }
+        let why = format!(
+            "the members of the new list are set up together already, so its clients may be at work: nothing was moved. \
+             If they are not, and nothing on them is needed, delete the lease named {} from each of them",
+            reserved()
+        );
+        Err(failed(ErrorKind::Refused, why))
+    }
+
     /// What a majority has of each name. One that was wiped has forgotten what was granted, so it is none of them.
     async fn what_members_have(self: &Arc<Self>) -> Result<BTreeMap<Name, Vec<Option<View>>>, Error> {
         let limit = self.limit(None);

@@ -73,7 +73,7 @@ impl MajorityStore {
 
 impl Team {
     /// The record of the mark in each member, and the mark.
-    async fn marks(self: &Arc<Self>) -> Result<Vec<(View, Option<Mark>)>, Error> {
+    pub(super) async fn marks(self: &Arc<Self>) -> Result<Vec<(View, Option<Mark>)>, Error> {
         let limit = self.limit(None);
         let reads = (0..self.size()).map(|member| {
             let team = Arc::clone(self);

@@ -6,9 +6,9 @@ use std::ops::Range;
 use super::shown::{as_shown, is_in_progress, kept};
 use super::{Seen, quorum};
 use crate::protocol::broken::Broken;
+use crate::protocol::tokens;
 use crate::types::{
-    Claim, Close, Closed, Expect, FencingToken, Grant, MAX_TTL_MS, MemberSet, Name, Record, Standing, Unreadable,
-    Vacate, View,
+    Claim, Close, Closed, Expect, Grant, MAX_TTL_MS, MemberSet, Name, Record, Standing, Unreadable, Vacate, View,
 };
 
 /// Drawn once, by chance: no client draws it.
@@ -45,8 +45,8 @@ pub fn written(new: usize) -> Range<usize> {
 }
 
 /// What to bring, by what the members of both lists show of the name. `None` for a member that has not answered or does
-/// not count.
-pub fn brought(old: &[Option<View>], new: &[Option<View>]) -> Result<Brought, Refusal> {
+/// not count. `floor`: of the token, as for a grant, so that no claim of before comes late with a higher one.
+pub fn brought(old: &[Option<View>], new: &[Option<View>], floor: Option<u64>) -> Result<Brought, Refusal> {
     // What cannot be read tells nothing of the name.
     let readable = |view: &Option<View>| view.clone().filter(|view| !matches!(view.standing, Standing::Unreadable(_)));
     let old: Vec<_> = old.iter().map(readable).collect();
@@ -55,10 +55,7 @@ pub fn brought(old: &[Option<View>], new: &[Option<View>]) -> Result<Brought, Re
     }
     let highest = |views: &[Option<View>]| views.iter().flatten().map(View::token).max().unwrap_or(0);
     let of_old = if Broken::MajorityMoveNotAboveOld.on() { 0 } else { highest(&old) };
-    let token = of_old.max(highest(new)) + 1;
-    if token > FencingToken::MAX {
-        return Err(Refusal::NoToken);
-    }
+    let token = tokens::propose(of_old.max(highest(new)), floor, 0).ok_or(Refusal::NoToken)?;
     let seen: Vec<_> = resumed(&old).into_iter().map(|view| view.map(Seen::unwatched)).collect();
     let record = undecided(&seen)?.or_else(|| kept(&seen)).unwrap_or_default();
     Ok(Brought { token, record })
@@ -179,6 +176,7 @@ fn for_ms(record: &Record) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::FencingToken;
 
     fn closed(token: u64, by: u64) -> Option<View> {
         let closed = Some(Closed { for_ms: Some(9), until_ms: None, by: Some(by) });
@@ -194,14 +192,14 @@ mod tests {
     }
 
     fn closes(old: &[Option<View>]) -> Result<bool, Refusal> {
-        brought(old, &[]).map(|brought| brought.record.closed.is_some())
+        brought(old, &[], None).map(|brought| brought.record.closed.is_some())
     }
 
     const HOLDER: Grant = Grant::from_bits(1);
 
     #[test]
     fn the_token_is_above_all_that_any_member_of_either_list_has() {
-        let of = |old: &[Option<View>], new: &[Option<View>]| brought(old, new).map(|brought| brought.token);
+        let of = |old: &[Option<View>], new: &[Option<View>]| brought(old, new, None).map(|brought| brought.token);
         assert_eq!(of(&[free(5), None, free(7)], &[free(2)]), Ok(8));
         assert_eq!(of(&[free(5), free(5), None], &[Some(View::absent()), free(9)]), Ok(10));
         assert_eq!(of(&[free(FencingToken::MAX), free(5), None], &[]), Err(Refusal::NoToken));
@@ -210,9 +208,9 @@ mod tests {
     #[test]
     fn fewer_than_a_majority_of_the_old_members_are_not_enough() {
         let unreadable = Some(View::unreadable(Unreadable::Format));
-        assert_eq!(brought(&[free(5), None, None], &[]), Err(Refusal::TooFew));
-        assert_eq!(brought(&[free(5), unreadable.clone(), None], &[]), Err(Refusal::TooFew));
-        assert!(brought(&[free(5), unreadable, free(5)], &[]).is_ok());
+        assert_eq!(brought(&[free(5), None, None], &[], None), Err(Refusal::TooFew));
+        assert_eq!(brought(&[free(5), unreadable.clone(), None], &[], None), Err(Refusal::TooFew));
+        assert!(brought(&[free(5), unreadable, free(5)], &[], None).is_ok());
     }
 
     #[test]
@@ -231,6 +229,10 @@ mod tests {
         assert_eq!(closes(&[None, begun(6, Some(9)), held(5, HOLDER)]), Ok(true));
         assert_eq!(closes(&[closed(5, 5), begun(6, Some(9)), held(5, HOLDER)]), Ok(true));
         assert_eq!(closes(&[closed(6, 6), closed(5, 5), held(5, HOLDER)]), Ok(true), "a copy and what it is a copy of");
+        let mut longer = closed(6, 6);
+        let record = longer.as_mut().and_then(|view| view.record.as_mut()).unwrap();
+        record.closed.as_mut().unwrap().for_ms = Some(10);
+        assert_eq!(closes(&[longer, closed(5, 5), held(5, HOLDER)]), Ok(false), "for another time, so no copy");
         assert_eq!(closes(&[closed(5, 5), begun(6, None), held(5, HOLDER)]), Ok(false));
         assert_eq!(super::begun(&held(6, HOLDER).unwrap().record.unwrap()), None);
         assert_eq!(super::begun(&held(7, moving(6, None)).unwrap().record.unwrap()), None, "of another token");

@@ -57,8 +57,13 @@ pub async fn get_well(world: &World, processes: &[Process], permits: u32) -> Res
         let more = semaphore.try_acquire().await;
         // Waiting for the last one may outlast the first one's term, where nothing renews it.
         let held = all.iter().filter(|lease| lease.held().is_held()).count() as u32;
-        if held == permits && matches!(more, Ok(Attempt::Acquired(_))) {
-            return Err(format!("a process has got more than {permits} permits"));
+        match more {
+            Ok(Attempt::Acquired(_)) if held == permits => {
+                return Err(format!("a process has got more than {permits} permits"));
+            }
+            Ok(_) if held == permits => world.checks(|checks| checks.counts.one_more("all permits, and not one more")),
+            Ok(_) => {}
+            Err(error) => return Err(format!("a try failed without a fault: {error}")),
         }
         for lease in all {
             lease.release().await.map_err(|error| format!("a release failed without a fault: {error}"))?;
