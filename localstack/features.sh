@@ -11,6 +11,6 @@
 #   any case, because the checkers want it optimised.
 # * STORES is one set for all real stores: the emulator links SQLite anyway, so a set per store would build
 #   the crate twice for nothing.
-CORE=testing,conformance,serde,__proptest,__broken
+CORE=testing,conformance,serde,__proptest,__broken,__alloc
 CHECKED=$CORE,__model,azure-blob
 STORES=$CORE,sqlite,__azure-sdk,__dynamodb-emulator,__postgres,__s3,__lambda,__azure-function
