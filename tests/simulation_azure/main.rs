@@ -48,7 +48,7 @@ use leasehold::protocol::broken::switch::Guard;
 use seeds::{Exploration, seeds_or, the_same_again};
 
 /// The seeds of the ordinary run.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_000;
 
 const EXPLORATION: Exploration = Exploration {
     replay: "cargo test --features testing,serde,__broken,azure-blob --test simulation_azure \
