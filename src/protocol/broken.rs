@@ -70,6 +70,7 @@ pub enum Broken {
     MajorityMoveWritesMajority,
     MajorityMoveForgetsClosing,
     MajorityMoveForgetsWhatWasBegun,
+    MajorityMoveKeepsAnyClosing,
     MajorityWishForAnyGrant,
     MajorityWishOfTheLastAnswer,
     MajorityIsTwo,
@@ -95,7 +96,7 @@ impl Broken {
     ];
 
     /// Those of a majority of stores.
-    pub const MAJORITY: [Broken; 22] = [
+    pub const MAJORITY: [Broken; 23] = [
         Self::MajorityClosingOkOnAnswers,
         Self::MajorityOutcomeByToken,
         Self::MajorityClosingWithoutBurn,
@@ -115,6 +116,7 @@ impl Broken {
         Self::MajorityMoveWritesMajority,
         Self::MajorityMoveForgetsClosing,
         Self::MajorityMoveForgetsWhatWasBegun,
+        Self::MajorityMoveKeepsAnyClosing,
         Self::MajorityWishForAnyGrant,
         Self::MajorityWishOfTheLastAnswer,
         Self::MajorityIsTwo,

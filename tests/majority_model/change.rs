@@ -268,7 +268,7 @@ impl Model {
             false => Phase::Brought,
             true => {
                 let Ok(brought) = brought(&found, &own, None) else { return };
-                world.ghosts.brings(&brought);
+                world.ghosts.brings(&brought, found.iter().all(Option::is_some));
                 if brought.record.closed.is_some() {
                     self.see(Witness::ClosingCarriedOver);
                 }

@@ -82,6 +82,8 @@ pub(crate) struct Ghosts {
     asked: (u64, u8, bool),
     /// Of closings that were brought to another list: the token there, and whether it is an outcome.
     brought: Vec<(u64, bool)>,
+    /// The token of a closing that a move has begun to complete.
+    completing: u64,
 }
 
 impl Ghosts {
@@ -168,11 +170,16 @@ impl Ghosts {
         self.flag(Harm::PayloadGone, payload < answered[index(grant)]);
     }
 
-    /// An administrator brings this to another list of members.
-    pub(crate) fn brings(&mut self, brought: &Brought) {
+    /// An administrator brings this to another list of members; `all`: every old one has answered.
+    pub(crate) fn brings(&mut self, brought: &Brought, all: bool) {
         let Some(by) = brought.record.closed.and_then(|closed| closed.by) else { return };
-        // A closing of the newest grant that some have recorded may be completed.
-        let outcome = (brought.token, self.was_recorded(by) || by == self.highest());
+        // A closing of the newest grant, which those that have not answered may have recorded, may be completed; and by
+        // a move that is made again.
+        let completes = by == self.highest() && (!all || by == self.completing);
+        if completes {
+            self.completing = by;
+        }
+        let outcome = (brought.token, self.was_recorded(by) || completes);
         if !self.brought.contains(&outcome) {
             self.brought.push(outcome);
         }

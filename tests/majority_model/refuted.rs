@@ -95,6 +95,7 @@ pub(crate) fn refutations() -> Vec<Refutation> {
         of(B::MajorityMoveWritesMajority, H::OldList, kept_out_by_the_list().with(|s| s.ticks = 2)),
         of(B::MajorityMoveForgetsClosing, H::OpensEarly, closed_and_replaced()),
         of(B::MajorityMoveForgetsWhatWasBegun, H::OpensEarly, closed_and_replaced().with(|s| s.left.stumbles = 2)),
+        of(B::MajorityMoveKeepsAnyClosing, H::NoOutcome, closed_and_replaced()),
         of(B::MajorityWishForAnyGrant, H::WishStrays, asked_too_late()),
         of(B::MajorityWishOfTheLastAnswer, H::WishUnheard, asked()),
         of(B::MajorityIsTwo, H::TokenTwice, five_race().with(|s| s.excepts_i4 = true)),

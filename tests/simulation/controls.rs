@@ -31,6 +31,7 @@ fn control(broken: Broken) -> Control {
         | Broken::MajorityMoveWritesMajority
         | Broken::MajorityMoveForgetsClosing
         | Broken::MajorityMoveForgetsWhatWasBegun
+        | Broken::MajorityMoveKeepsAnyClosing
         | Broken::MajorityWishForAnyGrant
         | Broken::MajorityWishOfTheLastAnswer
         | Broken::MajorityIsTwo => Blind("rules of a majority: tests/majority_model"),

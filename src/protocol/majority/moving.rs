@@ -154,7 +154,8 @@ fn undecided(seen: &[Option<Seen>]) -> Result<Option<Record>, Refusal> {
         return Ok(None);
     }
     let records = || seen.iter().flatten().filter_map(|seen| seen.view.record.as_ref());
-    let absent = seen.iter().filter(|seen| seen.is_none()).count();
+    let missing = seen.iter().filter(|seen| seen.is_none()).count();
+    let absent = if Broken::MajorityMoveKeepsAnyClosing.on() { seen.len() } else { missing };
     let by = |record: &Record| record.closed.filter(|_| is_closed(record)).and_then(|closed| closed.by);
     let possible = |token: &u64| records().filter(|record| by(record) == Some(*token)).count() + absent;
     let last = records().filter_map(by).filter(|token| possible(token) >= quorum(seen.len())).max();
