@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::testing::TestClock;
 use leasehold::{
-    Attempt, Ended, ErrorKind, Event, FencingToken, Lease, Leases, LostReason, State, Status, StoreErrorKind,
+    Attempt, Ended, ErrorKind, Event, FencingToken, Lease, Leases, LostReason, Renewal, State, Status, StoreErrorKind,
     Unreadable, Written,
 };
 use support::scripted::{Fault, Scripted, TTL, Verb, client, table};
@@ -556,4 +556,24 @@ async fn a_name_that_was_just_held_is_acquired_again_with_one_request() {
         leases.acquire("job").await.unwrap().release().await.unwrap();
     }
     assert_eq!((store.count(Verb::Claim), store.count(Verb::Release), store.total()), (20, 20, 40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_long_on_its_way_does_not_say_that_a_term_is_over_which_was_renewed_meanwhile() {
+    let (store, clock) = table();
+    let with =
+        |clock: &TestClock| Leases::builder(store.clone()).ttl(60 * SECOND).margin(Duration::ZERO).clock(clock.clone());
+    let (a, b) = (with(&clock).renewal(Renewal::Manual).build().unwrap(), with(&clock.another(2)).build().unwrap());
+    let lease = a.acquire("job").await.unwrap();
+    assert_eq!(status(&b).await, Status::Held);
+    sleep(58 * SECOND).await;
+    store.on(Verb::Read).fault(Fault::AnswerLate(9 * SECOND));
+    let renewed = async {
+        sleep(SECOND).await;
+        lease.renew().await.unwrap();
+    };
+    let (seen, ()) = tokio::join!(status(&b), renewed);
+    assert!(lease.held().is_held());
+    assert_ne!(seen, Status::Expired);
+    assert_eq!(status(&b).await, Status::Held);
 }

@@ -7,7 +7,7 @@ use super::client::{Client, Leases};
 use crate::protocol::retry::{Retry, Tries};
 use crate::types::{
     Ask, Asked, Data, Error, ErrorKind, ExpiryJudge, FencingToken, Grant, Label, Name, Operation, Page, Record, Revoke,
-    Revoked, Standing, StepDown, StoreError, Unreadable, View,
+    Revoked, Stamp, Standing, StepDown, StoreError, Unreadable, View,
 };
 
 /// What is stored under a name.
@@ -75,9 +75,10 @@ impl Leases {
         let client = &self.client;
         client.ready(Operation::Inspect)?;
         let name = client.name(name.as_ref())?;
+        let sent = client.now();
         let answer = client.port.read(client.attempt(), name.clone()).await;
         let (view, _) = answer.map_err(|error| client.error(Operation::Inspect, Some(&name), error))?;
-        Ok(client.inspection(name, view))
+        Ok(client.inspection(name, view, &sent))
     }
 
     /// Looks at all leases of this client's prefix whose names go on with `prefix`, in no particular order.
@@ -188,10 +189,11 @@ impl Inspections {
             }
             let client = &self.client;
             client.ready(Operation::List)?;
+            let sent = client.now();
             let answer = client.port.list(client.attempt(), self.prefix.clone(), self.page.clone()).await;
             let (page, _) = answer.map_err(|error| client.error(Operation::List, None, error))?;
             let found: Vec<_> =
-                page.leases.into_iter().map(|listed| client.inspection(listed.name, listed.view)).collect();
+                page.leases.into_iter().map(|listed| client.inspection(listed.name, listed.view, &sent)).collect();
             (self.begun, self.page, self.found) = (true, page.next, found.into_iter());
             self.skipped += page.skipped;
         }
@@ -219,8 +221,10 @@ impl Inspections {
 }
 
 impl Client {
-    fn inspection(&self, name: Name, view: View) -> Inspection {
-        let status = self.status(&view);
+    /// `sent`: before the request was. An answer that was long on its way tells nothing of what came after it, so a term
+    /// that ended meanwhile is not known to have ended: it may have been renewed.
+    fn inspection(&self, name: Name, view: View, sent: &Stamp) -> Inspection {
+        let status = self.status(&view, sent);
         let told = !is_untold(&view);
         let record = view.record.unwrap_or_default();
         Inspection {
@@ -235,7 +239,7 @@ impl Client {
         }
     }
 
-    fn status(&self, view: &View) -> Status {
+    fn status(&self, view: &View, sent: &Stamp) -> Status {
         let record = view.record.as_ref();
         match &view.standing {
             Standing::Unreadable(reason) => Status::Unreadable(reason.clone()),
@@ -243,28 +247,31 @@ impl Client {
             Standing::Expired(_) if record.is_some_and(|record| record.grant.is_none()) => Status::Free,
             Standing::Expired(_) => Status::Expired,
             Standing::Held(_) if is_untold(view) => Status::Held,
-            Standing::Held(_) if record.is_some_and(|record| record.grant.is_none()) => self.closed(record),
+            Standing::Held(_) if record.is_some_and(|record| record.grant.is_none()) => self.closed(record, sent),
             Standing::Held(_) if self.description.judge == ExpiryJudge::Store => Status::Held,
-            Standing::Held(_) => record.map_or(Status::NotKnownToHaveExpired, |record| self.by_store_time(record)),
+            Standing::Held(_) => {
+                record.map_or(Status::NotKnownToHaveExpired, |record| self.by_store_time(record, sent))
+            }
         }
     }
 
-    fn closed(&self, record: Option<&Record>) -> Status {
+    fn closed(&self, record: Option<&Record>, sent: &Stamp) -> Status {
         let clocks = &self.rules.clocks;
-        let time = self.port.time().interval(&self.now(), clocks).filter(|_| self.rules.trusts_store_time);
+        let time = self.port.time().early(sent, clocks).filter(|_| self.rules.trusts_store_time);
         let until = record.and_then(|record| record.closed?.until_ms).map(|ms| clocks.units(ms));
         match (until, time) {
-            (Some(until), Some((early, _))) if early > until => Status::Free,
+            (Some(until), Some(early)) if early > until => Status::Free,
             _ => Status::Closed,
         }
     }
 
-    fn by_store_time(&self, record: &Record) -> Status {
+    fn by_store_time(&self, record: &Record, sent: &Stamp) -> Status {
         let clocks = &self.rules.clocks;
-        let interval = self.port.time().interval(&self.now(), clocks);
+        let time = self.port.time();
+        let interval = time.interval(&self.now(), clocks).zip(time.early(sent, clocks));
         match (record.expires_at_ms.map(|ms| clocks.units(ms)), interval) {
-            (Some(end), Some((early, _))) if early > end => Status::Expired,
-            (Some(end), Some((_, late))) if late <= end => Status::Held,
+            (Some(end), Some((_, early))) if early > end => Status::Expired,
+            (Some(end), Some(((_, late), _))) if late <= end => Status::Held,
             _ => Status::NotKnownToHaveExpired,
         }
     }
